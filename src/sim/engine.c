@@ -1,0 +1,798 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* engine.c - the loop: take the next event, let its stream go on as far as it can, share the links anew.
+ *
+ * A stream that meets WORK takes the whole run of consecutive WORK (and MEM) ops as one piece: nothing but a change of its
+ * actor's rate can touch it, and then the run is settled up to now and its end moved.  So a run costs one event, however
+ * many tasks it holds. */
+#include "sim/engine.h"
+#include "sim/eventq.h"
+#include "sim/flow.h"
+#include "sim/messages.h"
+
+G_DEFINE_QUARK (sc-engine-error-quark, sc_engine_error)
+
+#define HOLD_ONE 1000000u /* shares of an actor are counted in millionths: they add and subtract exactly */
+#define HOLD_MAX  900000u /* however many calls run, a tenth of the actor's rate is left */
+
+typedef enum
+{
+  STREAM_READY,   /* in the ready list */
+  STREAM_RUNNING, /* a run of work; its end is in the queue */
+  STREAM_EVENT,   /* waits for an event */
+  STREAM_JOINED,  /* in a call */
+  STREAM_ISSUE,   /* its op will be issued at a known time; that is in the queue */
+  STREAM_HOST,    /* its op is behind a host wait that is not over */
+  STREAM_QUEUE,   /* its op is not at the head of the one hardware queue */
+  STREAM_DONE,
+} StreamState;
+
+/* 64 bytes. */
+typedef struct
+{
+  guint32 op;      /* next op, or SC_NONE */
+  guint32 actor;
+  guint32 chain;   /* next stream of the same event or the same call */
+  guint32 version; /* of the event in the queue that ends its run; VERSION_MASK */
+  guint32 state;   /* StreamState */
+  /* the run: ops from `op` up to `run_end`, as it stood at `since` */
+  guint32 run_end;
+  ScTime  since;
+  ScTime  left;     /* ps of work */
+  ScTime  op_done;  /* ps of work of `op` that are done */
+  ScTime  op_start; /* when `op` began; also of a wait */
+  double  rate;
+} Stream;
+
+typedef struct
+{
+  guint32 n_members, n_joined;
+  guint32 call;
+  guint32 joined;   /* chain of streams */
+  guint32 n_active; /* parts or messages left */
+  guint8 *before;   /* messages: what each still waits for; NULL between calls */
+} Group;
+
+typedef struct
+{
+  guint32 hold;       /* sum of what running calls take, in millionths */
+  guint32 next_sync;  /* op of the next host wait, or SC_NONE */
+  ScTime  shift;      /* issue time of an op before next_sync = prefix + shift */
+  guint32 queue_head; /* one_queue: first op that has not started */
+  guint32 chain;      /* next actor whose host waits for the same event */
+  gboolean has_host;
+} Actor;
+
+typedef struct
+{
+  ScTime  fired; /* or SC_TIME_NONE */
+  guint32 chain; /* waiting streams */
+  guint32 hosts; /* actors whose hosts wait */
+} Event;
+
+enum { EVENT_RUN_END, EVENT_FLOW_END, EVENT_WAKE, EVENT_CALL_START, EVENT_CALL_END, EVENT_DELIVERED };
+#define WHAT_BITS 3 /* ScEvent.what = kind | rest << 3: version, or group of a delivered message */
+#define VERSION_MASK (G_MAXUINT32 >> WHAT_BITS)
+
+typedef struct
+{
+  const ScProgram *program;
+  const ScOp    *ops;
+  const ScCall  *calls;
+  const ScActor *actors;
+  Stream  *streams; /* [n_streams] */
+  Actor   *states;  /* [n_actors] */
+  Group   *groups;  /* [n_groups] */
+  Event   *events;  /* [n_events] */
+  ScTime  *prefix;  /* [n_ops] issue time of each op if no host ever waited; NULL: nothing costs issue time */
+  guint8  *started; /* [n_ops] one_queue actors; else NULL */
+  guint32 *ready;   /* [n_streams] ring of streams to advance now, each at most once */
+  guint32  ready_first, n_ready;
+  ScFlows *flows;
+  ScEventQueue queue;
+  ScTrace *trace;
+  ScTime   now;
+  ScTime   limit;   /* no event may come later */
+} Engine;
+
+static inline ScSpan *
+span (Engine *e, guint32 op)
+{
+  return &e->trace->spans[op];
+}
+
+static inline void
+push (Engine *e, ScTime time, guint32 id, guint kind, guint32 rest)
+{
+  sc_eventq_push (&e->queue, time, id, kind | rest << WHAT_BITS);
+}
+
+static void
+make_ready (Engine *e, guint32 stream)
+{
+  e->streams[stream].state = STREAM_READY;
+  guint32 at = e->ready_first + e->n_ready++;
+  if (at >= e->program->n_streams)
+    at -= e->program->n_streams;
+  e->ready[at] = stream;
+}
+
+static guint32
+take_ready (Engine *e)
+{
+  const guint32 stream = e->ready[e->ready_first];
+  e->n_ready--;
+  if (++e->ready_first == e->program->n_streams)
+    e->ready_first = 0;
+  return stream;
+}
+
+/* ---- the host: when is an op issued? ---- */
+
+/* Lets the host of @actor pass every wait whose event has fired. */
+static void
+host_advance (Engine *e, guint32 actor)
+{
+  Actor *const a = &e->states[actor];
+  const ScActor *const def = &e->actors[actor];
+  while (a->next_sync != SC_NONE)
+    {
+      const guint32 op = a->next_sync;
+      Event *const event = &e->events[e->ops[op].arg];
+      const ScTime arrival = e->prefix[op] + a->shift;
+      if (event->fired == SC_TIME_NONE)
+        {
+          a->chain = event->hosts;
+          event->hosts = actor;
+          return;
+        }
+      const ScTime passed = MAX (arrival, event->fired);
+      *span (e, op) = (ScSpan) { arrival, passed };
+      e->trace->ready[op] = arrival;
+      e->trace->n_tasks++;
+      e->trace->end = MAX (e->trace->end, passed); /* a host may pass later than the last event */
+      a->shift += passed - arrival;
+      a->next_sync = SC_NONE;
+      for (guint32 next = op + 1; next < def->first_op + def->n_ops; next++)
+        if (e->ops[next].kind == SC_OP_HOST_WAIT)
+          {
+            a->next_sync = next;
+            break;
+          }
+      for (guint32 s = 0; s < def->n_streams; s++)
+        if (e->streams[def->first_stream + s].state == STREAM_HOST)
+          make_ready (e, def->first_stream + s);
+    }
+}
+
+/* Issue time of @op, or SC_TIME_NONE while a host wait before it is not over. */
+static inline ScTime
+issue_time (const Engine *e, guint32 actor, guint32 op)
+{
+  const Actor *const a = &e->states[actor];
+  if (!a->has_host)
+    return 0;
+  return op < a->next_sync ? e->prefix[op] + a->shift : SC_TIME_NONE;
+}
+
+/* ---- the one hardware queue ---- */
+
+static void
+queue_started (Engine *e, guint32 actor, guint32 op)
+{
+  const ScActor *const def = &e->actors[actor];
+  if (!def->one_queue)
+    return;
+  Actor *const a = &e->states[actor];
+  e->started[op] = TRUE;
+  const guint32 end = def->first_op + def->n_ops;
+  while (a->queue_head < end
+         && (e->started[a->queue_head]
+             || (e->ops[a->queue_head].kind != SC_OP_WORK && e->ops[a->queue_head].kind != SC_OP_CALL)))
+    a->queue_head++;
+  if (a->queue_head < end)
+    {
+      const guint32 s = def->first_stream + e->ops[a->queue_head].stream;
+      if (e->streams[s].state == STREAM_QUEUE && e->streams[s].op == a->queue_head)
+        make_ready (e, s);
+    }
+}
+
+/* ---- runs of work ---- */
+
+static inline double
+actor_rate (const Engine *e, guint32 actor)
+{
+  return 1 - MIN (e->states[actor].hold, HOLD_MAX) / (double) HOLD_ONE;
+}
+
+/* Cut to the longest time there may be, so that it adds up. */
+static inline ScTime
+time_of_work (const Engine *e, ScTime work, double rate)
+{
+  return rate == 1 ? MIN (work, e->limit) : (ScTime) llround (fmin ((double) work / rate, (double) e->limit));
+}
+
+/* Brings the run of @s up to now, when it has done @work more: what has ended by then gets its times. */
+static void
+run_settle (Engine *e, Stream *s, ScTime work)
+{
+  ScTime done = -s->op_done; /* since `since`, by what has ended */
+  guint32 op = s->op;
+  while (op != s->run_end)
+    {
+      const ScOp *const o = &e->ops[op];
+      ScTime end = s->op_start;
+      if (o->kind == SC_OP_WORK)
+        {
+          if (done + o->value > work)
+            break;
+          done += o->value;
+          end = MIN (s->since + time_of_work (e, done, s->rate), e->now);
+        }
+      *span (e, op) = (ScSpan) { s->op_start, end };
+      e->trace->ready[op] = s->op_start;
+      s->op_start = end;
+      op = o->next;
+    }
+  s->op = op;
+  s->op_done = work - done;
+  s->left -= work;
+  s->since = e->now;
+}
+
+static void
+run_schedule (Engine *e, guint32 stream)
+{
+  Stream *const s = &e->streams[stream];
+  s->version = (s->version + 1) & VERSION_MASK;
+  push (e, e->now + time_of_work (e, s->left, s->rate), stream, EVENT_RUN_END, s->version);
+}
+
+/* The actor's rate has changed: its running streams go on at the new one. */
+static void
+actor_hold (Engine *e, guint32 actor, gint64 change)
+{
+  Actor *const a = &e->states[actor];
+  a->hold = (guint32) (a->hold + change);
+  const ScActor *const def = &e->actors[actor];
+  const double rate = actor_rate (e, actor);
+  for (guint32 i = 0; i < def->n_streams; i++)
+    {
+      Stream *const s = &e->streams[def->first_stream + i];
+      if (s->state != STREAM_RUNNING || s->rate == rate)
+        continue;
+      const ScTime work = (ScTime) llround ((double) (e->now - s->since) * s->rate);
+      run_settle (e, s, MIN (work, s->left));
+      s->rate = rate;
+      run_schedule (e, def->first_stream + i);
+    }
+}
+
+/* Starts the longest run of WORK and MEM ops at the head of @stream that nothing but the rate can touch.
+ * FALSE: it took no time and is over. */
+static gboolean
+run_start (Engine *e, guint32 stream)
+{
+  Stream *const s = &e->streams[stream];
+  const gboolean single = e->actors[s->actor].one_queue; /* others wait for the start of each op */
+  ScTime work = 0;
+  guint32 op = s->op;
+  do
+    {
+      const ScOp *const o = &e->ops[op];
+      if (o->kind == SC_OP_WORK)
+        work += o->value;
+      else if (o->kind != SC_OP_MEM)
+        break;
+      op = o->next;
+      e->trace->n_tasks++;
+      if (op == SC_NONE || single || work > e->limit)
+        break;
+      const ScTime issued = issue_time (e, s->actor, op);
+      if (issued == SC_TIME_NONE || issued > e->now + work)
+        break;
+    }
+  while (TRUE);
+  queue_started (e, s->actor, s->op);
+  s->run_end = op;
+  s->left = work;
+  s->op_done = 0;
+  s->op_start = s->since = e->now;
+  s->rate = actor_rate (e, s->actor);
+  if (work == 0)
+    {
+      run_settle (e, s, 0);
+      return FALSE;
+    }
+  s->state = STREAM_RUNNING;
+  run_schedule (e, stream);
+  return TRUE;
+}
+
+/* ---- calls ---- */
+
+static void call_end (Engine *e, guint32 group);
+
+static void
+message_start (Engine *e, guint32 group, guint32 id)
+{
+  const ScMessages *const script = e->calls[e->groups[group].call].messages;
+  ScMessage message;
+  script->describe (script, id, &message);
+  e->trace->n_tasks++;
+  sc_flows_start (e->flows, e->now, message.uses, message.n_uses, message.bytes, script->cap, group, id);
+}
+
+static void
+messages_release (Engine *e, guint32 group, const guint32 *next, guint n)
+{
+  for (guint i = 0; i < n; i++)
+    if (--e->groups[group].before[next[i]] == 0)
+      message_start (e, group, next[i]);
+}
+
+static void
+call_part_done (Engine *e, guint32 group)
+{
+  Group *const g = &e->groups[group];
+  if (--g->n_active > 0)
+    return;
+  g_clear_pointer (&g->before, g_free);
+  const ScTime tail = e->calls[g->call].tail;
+  if (tail > 0)
+    push (e, e->now + tail, group, EVENT_CALL_END, 0);
+  else
+    call_end (e, group);
+}
+
+static void
+message_delivered (Engine *e, guint32 group, guint32 id)
+{
+  const ScMessages *const script = e->calls[e->groups[group].call].messages;
+  guint32 next[SC_MESSAGES_MAX_NEXT];
+  messages_release (e, group, next, script->after_delivery (script, id, next));
+  call_part_done (e, group);
+}
+
+static void
+message_drained (Engine *e, guint32 group, guint32 id)
+{
+  const ScMessages *const script = e->calls[e->groups[group].call].messages;
+  guint32 next[SC_MESSAGES_MAX_NEXT];
+  messages_release (e, group, next, script->after_drain (script, id, next));
+  if (script->latency > 0)
+    push (e, e->now + script->latency, id, EVENT_DELIVERED, group);
+  else
+    message_delivered (e, group, id);
+}
+
+/* All members are here and the delay is over: put the call on the links. */
+static void
+call_start (Engine *e, guint32 group)
+{
+  Group *const g = &e->groups[group];
+  const ScCall *const call = &e->calls[g->call];
+  const guint32 hold = (guint32) lround (call->hold * HOLD_ONE);
+  if (hold > 0)
+    for (guint32 s = g->joined; s != SC_NONE; s = e->streams[s].chain)
+      actor_hold (e, e->streams[s].actor, hold);
+
+  if (call->messages != NULL)
+    {
+      const ScMessages *const script = call->messages;
+      g->n_active = script->n;
+      g->before = g_new (guint8, MAX (script->n, 1));
+      for (guint32 i = 0; i < script->n; i++)
+        g->before[i] = script->n_before (script, i);
+      for (guint32 i = 0; i < script->n; i++)
+        if (g->before[i] == 0)
+          message_start (e, group, i);
+    }
+  else
+    {
+      const ScPart *const parts = &g_array_index (e->program->parts, ScPart, call->first_part);
+      const ScUse *const uses = (const ScUse *) (gconstpointer) e->program->uses->data;
+      g->n_active = call->n_parts;
+      for (guint32 i = 0; i < call->n_parts; i++)
+        sc_flows_start (e->flows, e->now, uses + parts[i].first_use, parts[i].n_uses, parts[i].bytes, parts[i].cap,
+                        group, SC_NONE);
+    }
+  if (g->n_active == 0) /* nothing to carry: the delay and the tail are all there is */
+    {
+      g->n_active = 1;
+      call_part_done (e, group);
+    }
+}
+
+static void
+call_end (Engine *e, guint32 group)
+{
+  Group *const g = &e->groups[group];
+  const guint32 hold = (guint32) lround (e->calls[g->call].hold * HOLD_ONE);
+  guint32 next = g->joined;
+  g->joined = SC_NONE;
+  g->n_joined = 0;
+  while (next != SC_NONE)
+    {
+      const guint32 stream = next;
+      Stream *const s = &e->streams[stream];
+      next = s->chain;
+      if (hold > 0)
+        actor_hold (e, s->actor, -(gint64) hold);
+      span (e, s->op)->end = e->now;
+      s->op = e->ops[s->op].next;
+      make_ready (e, stream);
+    }
+}
+
+/* @stream has reached a CALL. */
+static void
+call_join (Engine *e, guint32 stream)
+{
+  Stream *const s = &e->streams[stream];
+  const guint32 id = e->ops[s->op].arg;
+  const ScCall *const call = &e->calls[id];
+  Group *const g = &e->groups[call->group];
+  span (e, s->op)->start = e->now;
+  e->trace->n_tasks++;
+  s->state = STREAM_JOINED;
+  s->chain = g->joined;
+  g->joined = stream;
+  queue_started (e, s->actor, s->op);
+  g_assert (g->n_joined == 0 || g->call == id); /* members of a group make the same calls in the same order */
+  g->call = id;
+  if (++g->n_joined < g->n_members)
+    return;
+  for (guint32 m = g->joined; m != SC_NONE; m = e->streams[m].chain)
+    e->trace->ready[e->streams[m].op] = e->now;
+  if (call->delay > 0)
+    push (e, e->now + call->delay, call->group, EVENT_CALL_START, 0);
+  else
+    call_start (e, call->group);
+}
+
+/* ---- streams ---- */
+
+/* The wait or record at the head of @s, begun at @start, ends now; the stream stands before its next op. */
+static void
+op_passed (Engine *e, Stream *s, ScTime start)
+{
+  *span (e, s->op) = (ScSpan) { start, e->now };
+  e->trace->ready[s->op] = start;
+  e->trace->n_tasks++;
+  s->op = e->ops[s->op].next;
+}
+
+static void
+event_fire (Engine *e, guint32 id)
+{
+  Event *const event = &e->events[id];
+  event->fired = e->now;
+  guint32 next = event->chain;
+  event->chain = SC_NONE;
+  while (next != SC_NONE)
+    {
+      const guint32 stream = next;
+      Stream *const s = &e->streams[stream];
+      next = s->chain;
+      op_passed (e, s, s->op_start);
+      make_ready (e, stream);
+    }
+  guint32 actor = event->hosts;
+  event->hosts = SC_NONE;
+  while (actor != SC_NONE)
+    {
+      const guint32 next_actor = e->states[actor].chain;
+      host_advance (e, actor);
+      actor = next_actor;
+    }
+}
+
+/* Lets @stream go on until it has to wait for something. */
+static void
+stream_advance (Engine *e, guint32 stream)
+{
+  Stream *const s = &e->streams[stream];
+  while (s->op != SC_NONE)
+    {
+      const ScOp *const o = &e->ops[s->op];
+      if (e->states[s->actor].has_host)
+        {
+          const ScTime issued = issue_time (e, s->actor, s->op);
+          if (issued == SC_TIME_NONE)
+            {
+              s->state = STREAM_HOST;
+              return;
+            }
+          if (issued > e->now)
+            {
+              s->state = STREAM_ISSUE;
+              push (e, issued, stream, EVENT_WAKE, 0);
+              return;
+            }
+        }
+      switch ((ScOpKind) o->kind)
+        {
+        case SC_OP_RECORD:
+          op_passed (e, s, e->now);
+          event_fire (e, o->arg);
+          break;
+        case SC_OP_WAIT:
+          if (e->events[o->arg].fired == SC_TIME_NONE)
+            {
+              s->state = STREAM_EVENT;
+              s->op_start = e->now;
+              s->chain = e->events[o->arg].chain;
+              e->events[o->arg].chain = stream;
+              return;
+            }
+          op_passed (e, s, e->now);
+          break;
+        case SC_OP_WORK:
+        case SC_OP_CALL:
+          if (e->actors[s->actor].one_queue && e->states[s->actor].queue_head != s->op)
+            {
+              s->state = STREAM_QUEUE;
+              return;
+            }
+          if (o->kind == SC_OP_CALL)
+            {
+              call_join (e, stream);
+              return;
+            }
+          if (run_start (e, stream))
+            return;
+          break;
+        case SC_OP_MEM:
+          if (run_start (e, stream))
+            return;
+          break;
+        case SC_OP_HOST_WAIT: /* never on a stream */
+        default:
+          g_assert_not_reached ();
+        }
+    }
+  s->state = STREAM_DONE;
+}
+
+static void
+on_flow_moved (gpointer data, guint32 id, guint32 version, ScTime end)
+{
+  Engine *const e = data;
+  push (e, end, id, EVENT_FLOW_END, version & VERSION_MASK);
+}
+
+static inline guint
+event_kind (const ScEvent *event)
+{
+  return event->what & ((1u << WHAT_BITS) - 1);
+}
+
+static inline guint32
+event_rest (const ScEvent *event)
+{
+  return event->what >> WHAT_BITS;
+}
+
+/* The end that it announces has been moved since. */
+static inline gboolean
+event_is_stale (const Engine *e, const ScEvent *event)
+{
+  switch (event_kind (event))
+    {
+    case EVENT_RUN_END:
+      return e->streams[event->id].version != event_rest (event);
+    case EVENT_FLOW_END:
+      return (sc_flows_version (e->flows, event->id) & VERSION_MASK) != event_rest (event);
+    default:
+      return FALSE;
+    }
+}
+
+static void
+handle (Engine *e, const ScEvent *event)
+{
+  switch (event_kind (event))
+    {
+    case EVENT_RUN_END:
+      {
+        Stream *const s = &e->streams[event->id];
+        run_settle (e, s, s->left);
+        make_ready (e, event->id);
+        break;
+      }
+    case EVENT_FLOW_END:
+      {
+        const guint32 group = sc_flows_owner (e->flows, event->id), detail = sc_flows_detail (e->flows, event->id);
+        sc_flows_end (e->flows, event->id);
+        if (detail == SC_NONE)
+          call_part_done (e, group);
+        else
+          message_drained (e, group, detail);
+        break;
+      }
+    case EVENT_WAKE:
+      make_ready (e, event->id);
+      break;
+    case EVENT_CALL_START:
+      call_start (e, event->id);
+      break;
+    case EVENT_CALL_END:
+      call_end (e, event->id);
+      break;
+    case EVENT_DELIVERED:
+      message_delivered (e, event_rest (event), event->id);
+      break;
+    default:
+      g_assert_not_reached ();
+    }
+  e->trace->n_events++;
+}
+
+/* ---- set-up and the loop ---- */
+
+static void
+engine_init (Engine *e, const ScProgram *p)
+{
+  const guint32 n_ops = p->ops->len;
+  *e = (Engine) { .program = p, .ops = (const ScOp *) (gconstpointer) p->ops->data,
+                  .calls = (const ScCall *) (gconstpointer) p->calls->data,
+                  .actors = (const ScActor *) (gconstpointer) p->actors->data };
+  e->streams = g_new0 (Stream, MAX (p->n_streams, 1));
+  e->states = g_new0 (Actor, MAX (p->actors->len, 1));
+  e->groups = g_new0 (Group, MAX (p->groups->len, 1));
+  e->events = g_new (Event, MAX (p->n_events, 1));
+  e->ready = g_new (guint32, MAX (p->n_streams, 1));
+  e->limit = sc_time_from_s (SC_TIME_MAX_S);
+  e->flows = sc_flows_new ((const double *) (gconstpointer) p->links->data, p->links->len);
+  sc_eventq_init (&e->queue);
+  e->trace = g_new0 (ScTrace, 1);
+  e->trace->n_ops = n_ops;
+  e->trace->spans = g_new (ScSpan, MAX (n_ops, 1));
+  e->trace->ready = g_new (ScTime, MAX (n_ops, 1));
+  for (guint32 i = 0; i < p->n_events; i++)
+    e->events[i] = (Event) { SC_TIME_NONE, SC_NONE, SC_NONE };
+  for (guint32 i = 0; i < p->groups->len; i++)
+    e->groups[i] = (Group) { .n_members = g_array_index (p->groups, guint32, i), .joined = SC_NONE };
+
+  gboolean any_host = FALSE, any_queue = FALSE;
+  for (guint32 a = 0; a < p->actors->len; a++)
+    {
+      const ScActor *const def = &e->actors[a];
+      Actor *const state = &e->states[a];
+      state->next_sync = SC_NONE;
+      state->queue_head = def->first_op;
+      any_queue |= def->one_queue;
+      for (guint32 i = def->first_op; i < def->first_op + def->n_ops; i++)
+        {
+          state->has_host |= e->ops[i].issue_ns > 0 || e->ops[i].kind == SC_OP_HOST_WAIT;
+          if (e->ops[i].kind == SC_OP_HOST_WAIT && state->next_sync == SC_NONE)
+            state->next_sync = i;
+        }
+      any_host |= state->has_host;
+      for (guint32 s = 0; s < def->n_streams; s++)
+        {
+          Stream *const stream = &e->streams[def->first_stream + s];
+          stream->actor = a;
+          stream->op = g_array_index (p->stream_first, guint32, def->first_stream + s);
+        }
+    }
+  if (any_host)
+    {
+      e->prefix = g_new (ScTime, n_ops);
+      for (guint32 a = 0; a < p->actors->len; a++)
+        {
+          ScTime issued = 0;
+          for (guint32 i = e->actors[a].first_op; i < e->actors[a].first_op + e->actors[a].n_ops; i++)
+            {
+              issued = MIN (issued + (ScTime) e->ops[i].issue_ns * 1000, e->limit);
+              e->prefix[i] = issued;
+            }
+        }
+    }
+  if (any_queue)
+    {
+      e->started = g_new0 (guint8, n_ops);
+      for (guint32 a = 0; a < p->actors->len; a++) /* the first head may be an op that never "starts" */
+        {
+          const ScActor *const def = &e->actors[a];
+          guint32 *const head = &e->states[a].queue_head;
+          while (*head < def->first_op + def->n_ops && e->ops[*head].kind != SC_OP_WORK && e->ops[*head].kind != SC_OP_CALL)
+            (*head)++;
+        }
+    }
+}
+
+static void
+engine_clear (Engine *e)
+{
+  for (guint32 i = 0; i < e->program->groups->len; i++)
+    g_free (e->groups[i].before);
+  g_free (e->streams);
+  g_free (e->states);
+  g_free (e->groups);
+  g_free (e->events);
+  g_free (e->prefix);
+  g_free (e->started);
+  g_free (e->ready);
+  sc_flows_free (e->flows);
+  sc_eventq_clear (&e->queue);
+  sc_trace_free (e->trace);
+}
+
+/* Finds the first stream or host that waits for another one; those that stand behind it are not to blame. */
+static gboolean
+check_all_done (const Engine *e, GError **error)
+{
+  for (guint32 i = 0; i < e->program->n_streams; i++)
+    {
+      const Stream *const s = &e->streams[i];
+      if (s->state != STREAM_EVENT && s->state != STREAM_JOINED)
+        continue;
+      g_set_error (error, SC_ENGINE_ERROR, SC_ENGINE_ERROR_DEADLOCK,
+                   "deadlock: stream %u of actor %u can never pass its op %u, a %s %u", i - e->actors[s->actor].first_stream,
+                   s->actor, s->op, s->state == STREAM_EVENT ? "wait for event" : "call of group",
+                   s->state == STREAM_EVENT ? e->ops[s->op].arg : e->calls[e->ops[s->op].arg].group);
+      return FALSE;
+    }
+  for (guint32 a = 0; a < e->program->actors->len; a++)
+    {
+      const guint32 op = e->states[a].next_sync;
+      if (op == SC_NONE)
+        continue;
+      g_set_error (error, SC_ENGINE_ERROR, SC_ENGINE_ERROR_DEADLOCK,
+                   "deadlock: the host of actor %u can never pass its op %u, a wait for event %u", a, op, e->ops[op].arg);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+ScTrace *
+sc_engine_run (const ScProgram *program, GError **error)
+{
+  Engine e;
+  engine_init (&e, program);
+  for (guint32 i = 0; i < program->n_streams; i++)
+    make_ready (&e, i);
+  for (guint32 a = 0; a < program->actors->len; a++)
+    if (e.states[a].has_host)
+      host_advance (&e, a);
+
+  gboolean too_long = FALSE;
+  for (;;)
+    {
+      while (e.n_ready > 0)
+        stream_advance (&e, take_ready (&e));
+
+      /* Everything of this instant is done before the links are shared anew. */
+      if (sc_eventq_is_empty (&e.queue) || sc_eventq_next_time (&e.queue) > e.now)
+        if (sc_flows_dirty (e.flows))
+          sc_flows_solve (e.flows, e.now, on_flow_moved, &e);
+      if (sc_eventq_is_empty (&e.queue))
+        break;
+      const ScEvent event = sc_eventq_pop (&e.queue);
+      if (event_is_stale (&e, &event))
+        continue;
+      if (event.time >= e.limit)
+        {
+          too_long = TRUE;
+          break;
+        }
+      e.now = event.time;
+      handle (&e, &event);
+    }
+
+  ScTrace *ret = NULL;
+  if (too_long)
+    g_set_error (error, SC_ENGINE_ERROR, SC_ENGINE_ERROR_TOO_LONG,
+                 "the step would take longer than %.0f days of simulated time", SC_TIME_MAX_S / 86400);
+  else if (check_all_done (&e, error))
+    {
+      ret = g_steal_pointer (&e.trace);
+      ret->n_solves = sc_flows_n_solves (e.flows);
+      ret->link_bytes = g_memdup2 (sc_flows_link_bytes (e.flows), program->links->len * sizeof (double));
+      ret->end = MAX (ret->end, e.now);
+    }
+  engine_clear (&e);
+  return ret;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* engine.h - runs a program: one event queue over streams, hosts and links.
+ * Layer: sim. */
+#pragma once
+#include "sim/program.h"
+#include "sim/trace.h"
+
+#define SC_ENGINE_ERROR (sc_engine_error_quark ())
+GQuark sc_engine_error_quark (void);
+typedef enum
+{
+  SC_ENGINE_ERROR_DEADLOCK, /* some stream can never go on; the message names it */
+  SC_ENGINE_ERROR_TOO_LONG, /* simulated time passes SC_TIME_MAX_S */
+} ScEngineError;
+
+/* Runs @program from time 0 until nothing is left.  Returns the trace, or NULL and SC_ENGINE_ERROR.
+ * Deterministic: same program, same trace, bit for bit. */
+ScTrace *sc_engine_run (const ScProgram *program, GError **error);

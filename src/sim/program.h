@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* program.h - what the simulator executes: programs on streams, groups that meet, links that are shared.
+ * Layer: sim.  Knows no GPU and no transformer: an *actor* is anything with serial streams, a *call* anything that
+ * several actors do together over shared links.
+ *
+ * An actor has one list of ops in *program order*: the order in which its host issues them.  Each op belongs to one
+ * stream; a stream executes its ops strictly in order, one at a time.  Ops of different streams are ordered by events
+ * (RECORD, WAIT) only, and, where the actor asks for it, by the one hardware queue they enter (`one_queue`: no op may
+ * start before every op issued before it, on any stream, has started).
+ *
+ * A CALL is joined by one op of each member of its group.  When the last member has joined, the call's parts start as
+ * flows over links; when the last part has ended (plus the tail), every member's op ends.  Calls of one group are
+ * matched in the order in which each member makes them, as NCCL matches them per communicator.
+ *
+ * A part is a set of connections ("streams" in FOLDING.md S2) that advance in lockstep: `bytes` is what one connection carries,
+ * a use says how many connections of the part cross a link.  Links are shared max-min over the rate of one connection
+ * (S3), so a part needs no other weight.
+ *
+ * The program is built once by the functions below, then sealed and only read: any number of engines may run it. */
+#pragma once
+#include "sim/types.h"
+
+typedef enum
+{
+  SC_OP_WORK,      /* value: duration in ps at full rate */
+  SC_OP_CALL,      /* arg: call id */
+  SC_OP_RECORD,    /* arg: event id; fires the event */
+  SC_OP_WAIT,      /* arg: event id; holds the stream until the event has fired */
+  SC_OP_MEM,       /* value: bytes, signed; tag: memory tag; instantaneous */
+  SC_OP_HOST_WAIT, /* arg: event id; holds the *host* (issue of later ops) until the event has fired */
+} ScOpKind;
+
+/* 32 bytes; 400,000 of them are a large step at kernel detail. */
+typedef struct
+{
+  gint64  value; /* see ScOpKind */
+  guint32 arg;   /* see ScOpKind */
+  guint32 next;  /* next op of the same stream (global op index), or SC_NONE */
+  guint32 issue_ns; /* host time to issue this op, ns (up to 4.29 s) */
+  guint32 label; /* what it is, for traces; meaning is the builder's */
+  guint32 info;  /* which one it is (micro-batch, chunk, layer), for traces; meaning is the builder's */
+  guint16 tag;   /* accounting category (WORK) or memory tag (MEM); meaning is the builder's */
+  guint8  kind;  /* ScOpKind */
+  guint8  stream;
+} ScOp;
+G_STATIC_ASSERT (sizeof (ScOp) == 32);
+
+typedef struct
+{
+  guint32  first_op, n_ops; /* range in ScProgram.ops, in program order */
+  guint32  n_streams;
+  guint32  first_stream; /* global id of its stream 0 */
+  gboolean one_queue;
+} ScActor;
+
+/* How many connections of a part cross a link. */
+typedef struct
+{
+  double  streams; /* > 0, may be fractional */
+  guint32 link;
+} ScUse;
+
+typedef struct
+{
+  guint32 first_use, n_uses; /* range in ScProgram.uses; n_uses == 0: crosses nothing, only its cap counts */
+  double  bytes;             /* that one connection carries */
+  double  cap;               /* bytes/s of one connection, or INFINITY */
+} ScPart;
+
+typedef struct _ScMessages ScMessages; /* messages.h: the same call as single messages */
+
+typedef struct
+{
+  guint32 group;
+  guint32 first_part, n_parts;
+  ScTime  delay; /* from the last join to the start of the parts (a single message's latency, S4) */
+  ScTime  tail;  /* from the end of the last part to the end of the call */
+  double  hold;  /* share of each member actor's work rate that the running call takes, 0..1 */
+  guint16 tag;   /* accounting category */
+  const ScMessages *messages; /* NULL: run the parts; else run these messages (borrowed, must outlive the program) */
+} ScCall;
+
+typedef struct
+{
+  GArray  *actors;  /* ScActor */
+  GArray  *ops;     /* ScOp */
+  GArray  *calls;   /* ScCall */
+  GArray  *parts;   /* ScPart */
+  GArray  *uses;    /* ScUse */
+  GArray  *groups;  /* guint32: number of members */
+  GArray  *links;   /* double: capacity, in units of `streams` x bytes/s */
+  guint32  n_events;
+  guint32  n_streams;
+  GArray  *last_on_stream; /* guint32 [n_streams] while building: last op of each stream */
+  GArray  *stream_first;   /* guint32 [n_streams]: first op of each stream, or SC_NONE */
+} ScProgram;
+
+ScProgram *sc_program_new (void);
+void       sc_program_free (ScProgram *program);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScProgram, sc_program_free)
+
+guint32 sc_program_add_link (ScProgram *p, double capacity);
+guint32 sc_program_add_group (ScProgram *p, guint32 n_members);
+
+/* Adds a call of @group; parts follow with sc_program_add_part().  Returns its id. */
+guint32 sc_program_add_call (ScProgram *p, guint32 group, guint16 tag, ScTime delay, ScTime tail, double hold);
+
+/* Adds a part to the call added last. @uses: [n_uses], borrowed, copied. */
+void sc_program_add_part (ScProgram *p, double bytes, double cap, const ScUse *uses, guint32 n_uses);
+
+/* The same, over uses that another part has brought: calls that differ in bytes only share them. */
+void sc_program_share_part (ScProgram *p, double bytes, double cap, guint32 first_use, guint32 n_uses);
+
+/* Begins an actor; ops follow until the next one begins. */
+guint32 sc_program_add_actor (ScProgram *p, guint32 n_streams, gboolean one_queue);
+guint32 sc_program_add_event (ScProgram *p);
+
+/* Appends an op to the actor added last, in program order.  Returns the op, to fill label, info and issue time in;
+ * the pointer dies at the next append. */
+ScOp *sc_program_add_op (ScProgram *p, ScOpKind kind, guint8 stream, guint16 tag, guint32 arg, gint64 value);
+
+static inline ScOp *
+sc_program_work (ScProgram *p, guint8 stream, guint16 tag, ScTime duration)
+{
+  return sc_program_add_op (p, SC_OP_WORK, stream, tag, SC_NONE, duration);
+}
+
+static inline ScOp *
+sc_program_call (ScProgram *p, guint8 stream, guint32 call)
+{
+  return sc_program_add_op (p, SC_OP_CALL, stream, 0, call, 0);
+}
+
+static inline ScOp *
+sc_program_record (ScProgram *p, guint8 stream, guint32 event)
+{
+  return sc_program_add_op (p, SC_OP_RECORD, stream, 0, event, 0);
+}
+
+static inline ScOp *
+sc_program_wait (ScProgram *p, guint8 stream, guint32 event)
+{
+  return sc_program_add_op (p, SC_OP_WAIT, stream, 0, event, 0);
+}
+
+static inline ScOp *
+sc_program_mem (ScProgram *p, guint8 stream, guint16 tag, gint64 bytes)
+{
+  return sc_program_add_op (p, SC_OP_MEM, stream, tag, SC_NONE, bytes);
+}

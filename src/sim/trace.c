@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* trace.c - frees traces; the engine fills them. */
+#include "sim/trace.h"
+
+void
+sc_trace_free (ScTrace *trace)
+{
+  if (trace == NULL)
+    return;
+  g_free (trace->spans);
+  g_free (trace->ready);
+  g_free (trace->link_bytes);
+  g_free (trace);
+}
