@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* device.h - one type of GPU: what it can do, with a source beside each number.
+ * Layer: models.  Filled by src/device-json.c from topologies/devices/NAME.json, const from then on. */
+#pragma once
+#include "models/cited.h"
+
+typedef enum
+{
+  SC_DTYPE_BF16,
+  SC_DTYPE_FP16,
+  SC_DTYPE_FP32,
+  SC_N_DTYPES
+} ScDtype;
+
+const char *sc_dtype_name (ScDtype dtype);  /* "bf16", "fp16", "fp32" */
+double      sc_dtype_bytes (ScDtype dtype); /* 2, 2, 4 */
+
+typedef struct
+{
+  char  *name;    /* as the published rows call it: "a100-sxm-80gb" */
+  char **aliases; /* NULL-ended: "A100", "a100-80gb", ... matched without regard to case, blanks, '-' and '_' */
+  char  *summary; /* one line for people */
+  char  *family;  /* "volta", "ampere", "hopper", "blackwell" */
+
+  ScCited sms;                 /* streaming multiprocessors */
+  ScCited peak_flops[SC_N_DTYPES]; /* dense FLOP/s, datasheet; fp32 is the rate of fp32 matrix work (TF32 where it exists).  MFU divides by this */
+  ScCited memory_bytes;        /* usable capacity as the driver shows it (nvidia-smi total), bytes */
+  ScCited memory_bytes_per_s;  /* peak HBM bandwidth, datasheet */
+  ScCited l2_bytes;
+
+  /* Matrix kernels (MODELLING 4.1): time = waves x tile time / (tile_efficiency x peak) x 1/sustained. */
+  ScCited gemm_tile_efficiency; /* share of peak inside a full wave, burst; <= 1 */
+  ScCited gemm_sustained;       /* further factor under a real training step's heat and power (ACCURACY 4); <= 1 */
+  ScCited gemm_accumulate;      /* time factor of weight-gradient GEMMs that add into fp32 (ACCURACY 4), >= 1 */
+  ScCited batched_gemm_efficiency; /* share of peak of the unfused attention's batched GEMMs */
+
+  /* Memory-bound kernels: t = launch + bytes / rate x (1 + half_bytes/bytes). */
+  ScCited elementwise_bytes_per_s; /* copies, adds, GELU, dropout, SwiGLU */
+  ScCited reduction_bytes_per_s;   /* norms, softmax, cross entropy */
+  ScCited optimizer_bytes_per_s;   /* multi-tensor Adam */
+  ScCited half_bytes;              /* working set at which a memory-bound kernel reaches half of its rate */
+
+  /* Flash attention, FLOP/s over sequence length, FLOPs counted causal = half. */
+  ScCurve flash_forward, flash_backward;
+
+  ScCited launch_s;         /* from the end of one kernel to the start of the next in a full queue */
+  ScCited hidden_slowdown;  /* compute takes this much longer while a collective runs beside it (ACCURACY 4: 1.35); >= 1 */
+  ScCited context_bytes;    /* CUDA context and loaded kernels */
+  ScCited workspace_bytes;  /* cuBLAS and friends, outside of the framework's counters */
+} ScDevice;
+
+void sc_device_free (ScDevice *device);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScDevice, sc_device_free)
+
+/* Curve at @x: Steffen over log x, clamped outside the points. */
+double sc_curve_at (const ScCurve *curve, double x);

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* fabric.h - a topology as directed links and routes over them.
+ * Layer: models.  Only the nodes that a job uses are built.
+ *
+ * A route is the list of links that one send crosses, from the source GPU to the destination GPU:
+ *   same NVLink domain   nvlink-out(a), nvlink-in(b)
+ *   same node, PCIe      pcie-out(a) [, switch-up, switch-down], pcie-in(b)
+ *   across nodes         [pcie-out(a) [, switch-up],] nic-out, [up-links of the tiers that the path climbs, down-links,] nic-in [, ...]
+ * The up-links of one leaf (and of one unit of a higher tier) are one bundle: traffic spreads ideally over them. */
+#pragma once
+#include "models/topology.h"
+
+typedef enum
+{
+  SC_LINK_NVLINK_OUT,
+  SC_LINK_PCIE_OUT,
+  SC_LINK_SWITCH_UP, /* PCIe switch to the host */
+  SC_LINK_NIC_OUT,
+  SC_LINK_UP,        /* a tier's up-link bundle */
+  SC_LINK_DOWN,
+  SC_LINK_NIC_IN,
+  SC_LINK_SWITCH_DOWN,
+  SC_LINK_PCIE_IN,
+  SC_LINK_NVLINK_IN,
+} ScLinkKind;
+
+typedef struct
+{
+  ScLinkKind kind;
+  guint8  tier;     /* UP, DOWN */
+  guint16 rail;     /* UP, DOWN of a rail-optimised leaf; NIC: its index in the node */
+  guint32 owner;    /* GPU, node (switch, NIC) or unit of the tier */
+  double  capacity; /* payload bytes/s */
+} ScLink;
+
+typedef struct
+{
+  guint32 node;
+  guint16 index;  /* in the node */
+  guint16 nic;    /* of the node, or SC_NO_NIC */
+  float   speed;  /* 1, or the factor of a fault */
+} ScGpu;
+
+#define SC_NO_NIC G_MAXUINT16
+#define SC_MAX_ROUTE 32
+
+typedef struct
+{
+  guint32 links[SC_MAX_ROUTE];
+  guint   n;
+  double  latency_s;    /* one ring step over this route */
+  gboolean crosses_nic;
+} ScRoute;
+
+typedef struct
+{
+  const ScTopology *topology; /* borrowed */
+  ScLink  *links;    /* [n_links] */
+  guint32  n_links;
+  ScGpu   *gpus;     /* [n_gpus] */
+  guint32  n_gpus;
+  guint32  n_nodes;  /* that hold them */
+  guint32 *gpu_base; /* [n_nodes] first GPU of each node */
+  guint32 *domain;   /* [n_nodes] NVLink domain of each node; nodes without NVLink each their own */
+  /* first link of each kind, by node or GPU; see fabric.c */
+  guint32 *nvlink_out, *pcie_out;         /* [n_gpus] or SC_NONE; the `in` link is the next one */
+  guint32 *nic_out;                       /* [n_nodes] NIC i: out = base + 2 i, in = base + 2 i + 1 */
+  guint32 *switch_up;                     /* [n_nodes] PCIe switch i: up = base + 2 i, down = base + 2 i + 1; or SC_NONE */
+  guint32 *tier_up[8];                    /* [units of the tier] rail r: up = base + 2 r, down = base + 2 r + 1 */
+  guint    n_rails[8];                    /* bundles per unit of each tier */
+} ScFabric;
+
+#define SC_FABRIC_ERROR (sc_fabric_error_quark ())
+GQuark sc_fabric_error_quark (void);
+typedef enum
+{
+  SC_FABRIC_ERROR_TOO_SMALL,   /* the topology has fewer GPUs than asked for */
+  SC_FABRIC_ERROR_UNREACHABLE, /* a GPU that no other node can reach, or a dead one in the job */
+} ScFabricError;
+
+/* Links of the nodes that hold the first @n_gpus GPUs. */
+ScFabric *sc_fabric_new (const ScTopology *topology, guint n_gpus, GError **error);
+void      sc_fabric_free (ScFabric *fabric);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScFabric, sc_fabric_free)
+
+/* Route of a send from GPU @a through NIC @nic_a of its node to GPU @b through NIC @nic_b; the NICs matter only when
+ * the route leaves the node.  @a != @b. */
+void sc_fabric_route_via (const ScFabric *fabric, guint32 a, guint16 nic_a, guint32 b, guint16 nic_b, ScRoute *ret);
+
+/* The same through each GPU's own NIC. */
+void sc_fabric_route (const ScFabric *fabric, guint32 a, guint32 b, ScRoute *ret);
+
+const ScNodeType *sc_fabric_node_type (const ScFabric *fabric, guint32 gpu);
+
+/* "nic-out 3 of node 12", "up-link of leaf 4, rail 2": caller frees. */
+char *sc_fabric_link_name (const ScFabric *fabric, guint32 link);
+
+/* TRUE for links that only one GPU's or NIC's traffic enters or leaves by: never implied by others (FOLDING S5). */
+static inline gboolean
+sc_link_is_end (const ScLink *link)
+{
+  return link->kind != SC_LINK_UP && link->kind != SC_LINK_DOWN;
+}
+
+/* Order of links along every route: sources first. */
+static inline guint
+sc_link_level (const ScLink *link)
+{
+  if (link->kind == SC_LINK_UP)
+    return 8u + link->tier;
+  if (link->kind == SC_LINK_DOWN)
+    return 32u - link->tier;
+  return link->kind < SC_LINK_UP ? (guint) link->kind : 40u + (guint) link->kind;
+}

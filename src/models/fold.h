@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* fold.h - which ranks, groups and links are alike (FOLDING.md S5-S7).
+ * Layer: models.
+ *
+ * Ranks that run the same program and see the same links form a class; groups of one kind whose members and links are
+ * of the same classes form a family; links that carry the same load per capacity from the same families form a link class.
+ * Classes are computed by partition refinement, never typed.  One copy per class is then simulated, one flow per
+ * family, one link per link class, and every rank's times come out as if all had been simulated. */
+#pragma once
+#include "models/collective.h"
+#include "models/layout.h"
+#include "sim/program.h"
+
+/* Load of one comm on one link: connections of @part that cross it, all lockstep. */
+typedef struct
+{
+  guint32 link;
+  guint32 count;
+} ScLoad;
+
+/* Where the connections of every comm run. */
+typedef struct
+{
+  const ScCollective **row;  /* [n_comms] the row that walked it: ring or send; NULL: nothing on links */
+  ScGroupShape *shapes;      /* [n_comms] */
+  guint32 *first;            /* [n_comms + 1] loads of comm c: loads[first[c] .. first[c + 1]) */
+  ScLoad  *loads;
+  guint8  *implied;          /* [n_links] TRUE: can never bind (S5 a) */
+  guint32  n_used;           /* links that any comm loads */
+} ScLoads;
+
+ScLoads *sc_loads_new (const ScLayout *layout, const ScFabric *fabric);
+void     sc_loads_free (ScLoads *loads);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScLoads, sc_loads_free)
+
+typedef struct
+{
+  guint32  n_classes;
+  guint32 *class_of;        /* [n_ranks] */
+  guint32 *representative;  /* [n_classes] lowest rank of each */
+  guint32 *class_size;      /* [n_classes] */
+  guint32  n_families;
+  guint32 *family_of;       /* [n_comms] */
+  guint32 *family_comm;     /* [n_families] lowest comm of each */
+  guint32 *family_members;  /* [n_families] classes that have a copy in it (one per role) */
+  guint32  n_link_classes;  /* kept ones */
+  guint32  n_used_links;
+  guint32 *uses_first;      /* [n_families + 1] */
+  ScUse   *uses;            /* link = link class, streams = connections / capacity: every link class has capacity 1 */
+  guint32 *link_class_of;   /* [n_links of the fabric] or SC_NONE: unused, implied or dominated */
+  guint    rounds;
+  gboolean approximate;     /* the class budget stopped the refinement (S7) */
+} ScFold;
+
+/* @colour: [n_ranks] initial colours: ranks with different programs must differ (stage, GPU type, speed).
+ * @budget: most classes (S7).  @unfolded: everything its own class. */
+ScFold *sc_fold_new (const ScLayout *layout, const ScFabric *fabric, const ScLoads *loads, const guint32 *colour, guint32 budget,
+                     gboolean unfolded);
+void    sc_fold_free (ScFold *fold);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScFold, sc_fold_free)

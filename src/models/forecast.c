@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* forecast.c - the flow of DESIGN 2 in one function: place, fold, lower, simulate, summarise. */
+#include "models/forecast.h"
+#include "models/memory.h"
+#include "models/summarise.h"
+#include "sim/engine.h"
+
+G_DEFINE_QUARK (sc-forecast-error-quark, sc_forecast_error)
+
+/* Ranks with different programs get different colours: stage, node type (GPU, host), speed. */
+static guint32 *
+program_colours (const ScWorkload *workload, const ScFabric *fabric)
+{
+  typedef struct
+  {
+    const ScNodeType *type;
+    float speed;
+  } Kind;
+  g_autoptr (GArray) kinds = g_array_new (FALSE, FALSE, sizeof (Kind));
+  guint32 *const colour = g_new (guint32, fabric->n_gpus);
+  guint last = 0;
+  for (guint32 r = 0; r < fabric->n_gpus; r++)
+    {
+      const Kind kind = { sc_fabric_node_type (fabric, r), fabric->gpus[r].speed };
+      guint k = last; /* neighbours are alike more often than not */
+      if (k >= kinds->len || g_array_index (kinds, Kind, k).type != kind.type || g_array_index (kinds, Kind, k).speed != kind.speed)
+        for (k = 0; k < kinds->len; k++)
+          if (g_array_index (kinds, Kind, k).type == kind.type && g_array_index (kinds, Kind, k).speed == kind.speed)
+            break;
+      if (k == kinds->len)
+        g_array_append_val (kinds, kind);
+      last = k;
+      colour[r] = sc_layout_coord (&workload->plan, r).pp + workload->plan.pp * k;
+    }
+  return colour;
+}
+
+/* @from: why it cannot be; the message becomes "ROLE: ...". */
+static void
+set_mismatch (GError **error, const char *role, const GError *from)
+{
+  g_set_error (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_MISMATCH, "%s: %s", role, from->message);
+}
+
+static gboolean
+check_devices (const ScWorkload *workload, const ScFabric *fabric, GError **error)
+{
+  for (guint node = 0; node < fabric->n_nodes; node++)
+    {
+      const ScDevice *const d = sc_topology_node_type (fabric->topology, node)->device;
+      if (d->peak_flops[workload->plan.dtype].value > 0)
+        continue;
+      g_set_error (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_MISMATCH, "/plan/dtype: found %s, but %s has no such matrix rate",
+                   sc_dtype_name (workload->plan.dtype), d->name);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+ScSummary *
+sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScForecastOptions *options, GError **error)
+{
+  const ScForecastOptions defaults = { 0 };
+  if (options == NULL)
+    options = &defaults;
+  g_autoptr (GError) inner = NULL;
+  g_autoptr (ScFabric) fabric = sc_fabric_new (topology, workload->plan.gpus, &inner);
+  if (fabric == NULL)
+    {
+      set_mismatch (error, "topology", inner);
+      return NULL;
+    }
+  if (!check_devices (workload, fabric, error))
+    return NULL;
+  g_autoptr (ScLayout) layout = sc_layout_new (workload);
+  g_autoptr (ScLoads) loads = sc_loads_new (layout, fabric);
+  g_autofree guint32 *colour = program_colours (workload, fabric);
+  g_autoptr (ScFold) fold = sc_fold_new (layout, fabric, loads, colour, options->class_budget, options->unfolded);
+  g_autoptr (ScStepItems) items = sc_step_items_new (workload);
+  g_autoptr (ScStageSizes) sizes = sc_stage_sizes_new (workload);
+  const ScLowerInput input = { workload, fabric, layout, loads, fold, items, sizes, 0 };
+  g_autoptr (ScLowered) lowered = sc_lower (&input);
+  ScTrace *const trace = sc_engine_run (lowered->program, &inner);
+  if (trace == NULL)
+    {
+      if (g_error_matches (inner, SC_ENGINE_ERROR, SC_ENGINE_ERROR_TOO_LONG))
+        set_mismatch (error, "workload", inner);
+      else
+        g_set_error (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_INTERNAL, "the simulation stopped: %s", inner->message);
+      return NULL;
+    }
+  return sc_summarise (&input, lowered, trace, options->memory_margin > 0 ? options->memory_margin : SC_MEMORY_DEFAULT_MARGIN);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* forecast.h - the one door: topology + workload -> summary.
+ * Layer: models. */
+#pragma once
+#include "models/summary.h"
+
+typedef struct
+{
+  gboolean unfolded;   /* every rank its own class: slow, exact, for tests */
+  guint    class_budget; /* FOLDING S7; 0: the default, 4096 */
+  double   memory_margin; /* 0: the default */
+} ScForecastOptions;
+
+#define SC_FORECAST_ERROR (sc_forecast_error_quark ())
+GQuark sc_forecast_error_quark (void);
+typedef enum
+{
+  SC_FORECAST_ERROR_MISMATCH, /* topology and workload do not go together: too few GPUs, a dead GPU in the job; message starts with the file role: "topology: ..." or a workload pointer */
+  SC_FORECAST_ERROR_INTERNAL,
+} ScForecastError;
+
+/* Simulates one step in steady state.  @options may be NULL.  Both inputs must outlive the summary. */
+ScSummary *sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScForecastOptions *options,
+                        GError **error);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* framework.h - what a generation of a training framework does around the matrix products.
+ * Layer: models.  One row per generation; what lies between the GEMMs decides as much as they do (ACCURACY 2, 3). */
+#pragma once
+#include <glib.h>
+
+typedef struct
+{
+  const char *name;    /* "megatron-lm" */
+  const char *version; /* "2021", "2022", "core"; the last row of a name is its default */
+  const char *summary; /* one line for people */
+  const char *source;
+
+  /* host */
+  double host_forward_s;  /* host time to issue one op of forward */
+  double host_backward_s; /* ... of backward, which autograd runs in C++ */
+  double host_p2p_s;      /* extra host time of one pipeline send or receive */
+
+  /* kernels */
+  gboolean fused_bias;         /* biases of column-parallel layers, and their gradients, inside the GEMM */
+  gboolean fused_gelu;         /* bias + GELU (or SwiGLU) in one kernel */
+  gboolean fused_dropout_add;  /* bias + dropout + residual in one kernel */
+  gboolean fused_softmax;      /* scale + mask + softmax in one kernel (unfused attention only) */
+  gboolean fused_rope;
+  gboolean fused_loss;         /* cross entropy in few passes, two small all-reduces instead of three */
+  gboolean fused_wgrad;        /* weight gradients accumulate inside the GEMM; else a separate add per micro-batch */
+  gboolean async_tp_backward;  /* the backward TP collective runs under the weight-gradient GEMM */
+  gboolean recompute_stops_early; /* recompute skips what only the layer's output needs (PyTorch's non-reentrant checkpoint) */
+  double   optimizer_bytes_per_param; /* HBM traffic of clip, unscale and Adam per owned parameter */
+
+  /* memory */
+  gboolean fp32_main_grads;    /* a contiguous gradient buffer lives for the whole run */
+} ScFramework;
+
+const ScFramework *const *sc_framework_all (void); /* NULL-ended */
+
+/* @version NULL: the name's default.  NULL if there is no such row. */
+const ScFramework *sc_framework_find (const char *name, const char *version);

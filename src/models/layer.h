@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* layer.h - what a rank executes for one layer: kernels, collectives and allocations in the order in which the
+ * framework issues them (MODELLING 4.6, 5.8, 6.2, 3.4, 3.5, 3.8, 3.14).
+ * Layer: models.  Knows nothing of streams, events or time: lowering maps items to those. */
+#pragma once
+#include "models/category.h"
+#include "models/kernel.h"
+#include "models/workload.h"
+
+typedef enum { SC_COLL_ALL_REDUCE, SC_COLL_REDUCE_SCATTER, SC_COLL_ALL_GATHER, SC_COLL_BROADCAST, SC_COLL_SEND, SC_N_COLLS } ScCollKind;
+const char *sc_coll_kind_name (ScCollKind kind); /* "all-reduce", ... */
+
+typedef enum
+{
+  SC_ITEM_KERNEL,
+  SC_ITEM_COLLECTIVE,       /* over the TP group, compute waits for it */
+  SC_ITEM_COLLECTIVE_START, /* over the TP group, beside what follows: it may begin when the items before it are done */
+  SC_ITEM_COLLECTIVE_WAIT,  /* compute waits for the oldest started one that was not waited for */
+  SC_ITEM_MEM,              /* allocate (> 0) or free (< 0) */
+} ScItemKind;
+
+typedef struct
+{
+  ScItemKind  kind;
+  ScTimeKind  time;      /* forward, backward, recompute, optimizer: what the item belongs to */
+  ScKernel    kernel;    /* KERNEL */
+  ScCollKind  coll;      /* COLLECTIVE, COLLECTIVE_START */
+  const char *name;      /* collectives: static, for traces: "qkv all-gather" */
+  double      bytes;     /* collectives: whole buffer of one rank's call as nccl-tests counts it (the gathered one for AG and RS) */
+  ScMemKind   mem;       /* MEM */
+  gint64      mem_bytes; /* MEM */
+} ScItem;
+
+/* Everything the lists depend on, worked out once per workload. */
+typedef struct
+{
+  const ScModel     *model;
+  const ScPlan      *plan;
+  const ScFramework *framework;
+  guint   seq;
+  double  tokens;      /* T = b * seq / cp: of one micro-batch seen by a TP group */
+  double  tokens_sp;   /* T / tp with sequence parallelism, else T: rows of the norms and residuals */
+  double  act_bytes;   /* of one activation element */
+} ScLayerShape;
+
+ScLayerShape sc_layer_shape (const ScWorkload *workload);
+
+/* Each appends ScItem to @items.  MEM items balance: what forward saves, backward frees.
+ * A tensor that passes from one list to the next belongs to the receiver: forward allocates its input as its first item
+ * and frees its output as its last, backward does so with the gradients.  Whoever received the tensor from elsewhere (a
+ * stage boundary) frees the receive buffer just before, and allocates a send buffer just after.
+ * Time of items with SC_TIME_RECOMPUTE is issued at the pace of forward. */
+void sc_layer_forward (const ScLayerShape *shape, GArray *items);
+/* @recompute as in plan.recompute: full repeats the forward first (its items carry SC_TIME_RECOMPUTE), selective repeats the attention core inside. */
+void sc_layer_backward (const ScLayerShape *shape, GArray *items);
+
+void sc_embedding_forward (const ScLayerShape *shape, GArray *items);
+void sc_embedding_backward (const ScLayerShape *shape, GArray *items);
+/* Final norm, logits, vocabulary-parallel cross entropy. */
+void sc_head_forward (const ScLayerShape *shape, GArray *items);
+void sc_head_backward (const ScLayerShape *shape, GArray *items);
+
+/* Optimizer step over @owned parameters of a rank that holds @held: gradient norm (the first item: the norm's all-reduce
+ * comes behind it), unscale and clip, Adam, zeroing the gradient buffer. */
+void sc_optimizer_step (const ScLayerShape *shape, double held, double owned, GArray *items);
+
+/* Bytes that one rank sends over a stage boundary (MODELLING 5.8); with plan.scatter_gather its 1 / tp of the tensor. */
+double sc_boundary_bytes (const ScLayerShape *shape);
+
+/* Bytes one layer keeps from forward to backward on one rank, sum of the saved-tensor table (MODELLING 3.4, 3.5). */
+double sc_layer_saved_bytes (const ScLayerShape *shape);

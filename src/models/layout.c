@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* layout.c - coordinates of ranks by arithmetic, groups by counting. */
+#include "models/layout.h"
+#include "sim/types.h"
+
+const char *
+sc_comm_kind_name (ScCommKind kind)
+{
+  static const char *const names[] = { "tp", "dp", "pp-forward", "pp-backward", "embedding", "world" };
+  G_STATIC_ASSERT (G_N_ELEMENTS (names) == SC_N_COMMS);
+  return names[kind];
+}
+
+ScCoord
+sc_layout_coord (const ScPlan *plan, guint32 rank)
+{
+  ScCoord c = { .tp = rank % plan->tp, .cp = rank / plan->tp % plan->cp };
+  const guint32 outer = rank / plan->tp / plan->cp;
+  if (plan->rank_order == SC_ORDER_TP_CP_EP_PP_DP)
+    {
+      c.pp = outer % plan->pp;
+      c.dp = outer / plan->pp;
+    }
+  else
+    {
+      c.dp = outer % plan->dp;
+      c.pp = outer / plan->dp;
+    }
+  return c;
+}
+
+guint32
+sc_layout_rank (const ScPlan *plan, ScCoord c)
+{
+  const guint32 outer = plan->rank_order == SC_ORDER_TP_CP_EP_PP_DP ? c.pp + plan->pp * c.dp : c.dp + plan->dp * c.pp;
+  return c.tp + plan->tp * (c.cp + plan->cp * outer);
+}
+
+typedef struct
+{
+  const ScPlan *plan;
+  GArray *comms, *members;
+} Builder;
+
+static void
+comm_begin (Builder *b, ScCommKind kind, guint32 stage)
+{
+  const ScComm comm = { .kind = kind, .stage = stage, .first = b->members->len };
+  g_array_append_val (b->comms, comm);
+}
+
+static void
+comm_member (Builder *b, ScCoord c)
+{
+  const guint32 rank = sc_layout_rank (b->plan, c);
+  g_array_append_val (b->members, rank);
+  g_array_index (b->comms, ScComm, b->comms->len - 1).n++;
+}
+
+static void
+comm_pair (Builder *b, ScCommKind kind, guint32 stage, ScCoord from, ScCoord to)
+{
+  comm_begin (b, kind, stage);
+  comm_member (b, from);
+  comm_member (b, to);
+}
+
+static void
+build_tp (Builder *b)
+{
+  const ScPlan *const p = b->plan;
+  for (guint pp = 0; p->tp > 1 && pp < p->pp; pp++)
+    for (guint dp = 0; dp < p->dp; dp++)
+      for (guint cp = 0; cp < p->cp; cp++)
+        {
+          comm_begin (b, SC_COMM_TP, pp);
+          for (guint tp = 0; tp < p->tp; tp++)
+            comm_member (b, (ScCoord) { tp, cp, dp, pp });
+        }
+}
+
+static void
+build_dp (Builder *b)
+{
+  const ScPlan *const p = b->plan;
+  for (guint pp = 0; p->dp * p->cp > 1 && pp < p->pp; pp++)
+    for (guint tp = 0; tp < p->tp; tp++)
+      {
+        comm_begin (b, SC_COMM_DP, pp);
+        for (guint dp = 0; dp < p->dp; dp++)
+          for (guint cp = 0; cp < p->cp; cp++)
+            comm_member (b, (ScCoord) { tp, cp, dp, pp });
+      }
+}
+
+static void
+build_pp (Builder *b)
+{
+  const ScPlan *const p = b->plan;
+  if (p->pp == 1)
+    return;
+  for (guint back = 0; back < 2; back++)
+    for (guint pp = 0; pp < p->pp; pp++)
+      {
+        const guint to = back ? (pp + p->pp - 1) % p->pp : (pp + 1) % p->pp;
+        const gboolean wraps = back ? pp == 0 : pp == p->pp - 1;
+        if (wraps && p->vpp == 1)
+          continue; /* only chunks wrap round */
+        for (guint dp = 0; dp < p->dp; dp++)
+          for (guint cp = 0; cp < p->cp; cp++)
+            for (guint tp = 0; tp < p->tp; tp++)
+              comm_pair (b, back ? SC_COMM_PP_BACKWARD : SC_COMM_PP_FORWARD, pp, (ScCoord) { tp, cp, dp, pp },
+                         (ScCoord) { tp, cp, dp, to });
+      }
+}
+
+static void
+build_embedding (Builder *b, const ScModel *model)
+{
+  const ScPlan *const p = b->plan;
+  for (guint dp = 0; model->tied_embeddings && p->pp > 1 && dp < p->dp; dp++)
+    for (guint cp = 0; cp < p->cp; cp++)
+      for (guint tp = 0; tp < p->tp; tp++)
+        comm_pair (b, SC_COMM_EMBEDDING, 0, (ScCoord) { tp, cp, dp, 0 }, (ScCoord) { tp, cp, dp, p->pp - 1 });
+}
+
+static void
+build_world (Builder *b, guint32 n_ranks)
+{
+  if (n_ranks == 1)
+    return;
+  comm_begin (b, SC_COMM_WORLD, 0);
+  for (guint32 r = 0; r < n_ranks; r++)
+    comm_member (b, sc_layout_coord (b->plan, r));
+}
+
+ScLayout *
+sc_layout_new (const ScWorkload *workload)
+{
+  const ScPlan *const p = &workload->plan;
+  ScLayout *const l = g_new0 (ScLayout, 1);
+  l->workload = workload;
+  l->n_ranks = p->tp * p->cp * p->dp * p->pp;
+  Builder b = { p, g_array_new (FALSE, FALSE, sizeof (ScComm)), g_array_new (FALSE, FALSE, sizeof (guint32)) };
+  build_tp (&b);
+  build_dp (&b);
+  build_pp (&b);
+  build_embedding (&b, &workload->model);
+  build_world (&b, l->n_ranks);
+  l->n_comms = b.comms->len;
+  l->n_members = b.members->len;
+  l->comms = (ScComm *) (gpointer) g_array_free (b.comms, FALSE);
+  l->members = (guint32 *) (gpointer) g_array_free (b.members, FALSE);
+
+  l->rank_first = g_new0 (guint32, l->n_ranks + 1);
+  l->of_rank = g_new (guint32, MAX (l->n_members, 1));
+  for (guint32 i = 0; i < l->n_members; i++)
+    l->rank_first[l->members[i] + 1]++;
+  for (guint32 r = 0; r < l->n_ranks; r++)
+    l->rank_first[r + 1] += l->rank_first[r];
+  g_autofree guint32 *at = g_memdup2 (l->rank_first, (l->n_ranks + 1) * sizeof *at);
+  for (guint32 c = 0; c < l->n_comms; c++)
+    for (guint32 i = 0; i < l->comms[c].n; i++)
+      l->of_rank[at[l->members[l->comms[c].first + i]]++] = c;
+  return l;
+}
+
+void
+sc_layout_free (ScLayout *l)
+{
+  if (l == NULL)
+    return;
+  g_free (l->comms);
+  g_free (l->members);
+  g_free (l->rank_first);
+  g_free (l->of_rank);
+  g_free (l);
+}
+
+guint32
+sc_layout_comm_of (const ScLayout *l, guint32 rank, ScCommKind kind, gboolean as_sender)
+{
+  const gboolean pair = kind == SC_COMM_PP_FORWARD || kind == SC_COMM_PP_BACKWARD;
+  for (guint32 i = l->rank_first[rank]; i < l->rank_first[rank + 1]; i++)
+    {
+      const ScComm *const c = &l->comms[l->of_rank[i]];
+      if (c->kind == kind && (!pair || (l->members[c->first] == rank) == as_sender))
+        return l->of_rank[i];
+    }
+  return SC_NONE;
+}

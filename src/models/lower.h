@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* lower.h - the plan becomes one program per class of ranks.
+ * Layer: models.
+ *
+ * What a rank does in a step, in the order in which its framework issues it: the slots of its schedule, each a pass
+ * over the layers of one chunk; between two slots the sends and receives of their boundary; gradient buckets behind the last
+ * backward that fills them; then gradient norm, optimizer, parameter gather.  Overlap is never typed: it is what comes out when
+ * these run on their streams. */
+#pragma once
+#include "models/fold.h"
+#include "models/layer.h"
+#include "models/summary.h"
+
+/* What the passes consist of: GArray of ScItem each. */
+typedef struct
+{
+  GArray *layer_forward, *layer_backward;
+  GArray *embedding_forward, *embedding_backward;
+  GArray *head_forward, *head_backward;
+  double  boundary_bytes; /* that one rank sends for one stage boundary tensor */
+  double  tensor_bytes;   /* of that tensor in one rank's memory */
+} ScStepItems;
+
+ScStepItems *sc_step_items_new (const ScWorkload *workload);
+void         sc_step_items_free (ScStepItems *items);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScStepItems, sc_step_items_free)
+
+/* Parameters that a rank of each virtual stage's pipeline rank holds. */
+typedef struct
+{
+  guint   *layers;     /* [pp * vpp] layers of each virtual stage */
+  guint    n_virtual;
+  guint64 *params;     /* [pp] parameters of one rank of each stage */
+} ScStageSizes;
+
+ScStageSizes *sc_stage_sizes_new (const ScWorkload *workload);
+void          sc_stage_sizes_free (ScStageSizes *sizes);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScStageSizes, sc_stage_sizes_free)
+
+typedef struct
+{
+  const ScWorkload   *workload;
+  const ScFabric     *fabric;
+  const ScLayout     *layout;
+  const ScLoads      *loads;
+  const ScFold       *fold;
+  const ScStepItems  *items;
+  const ScStageSizes *sizes;
+  guint  blocks; /* 0: collectives as loads; else (unfolded only) as single messages in this many blocks */
+} ScLowerInput;
+
+typedef struct
+{
+  ScProgram *program;
+  GPtrArray *labels;    /* char *, text of ScOp.label */
+  double    *grade_s;   /* [n_classes * SC_N_GRADES] kernel seconds by grade */
+  GPtrArray *messages;  /* ScMessages, owned; empty unless blocks > 0 */
+} ScLowered;
+
+ScLowered *sc_lower (const ScLowerInput *input);
+void       sc_lowered_free (ScLowered *lowered);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScLowered, sc_lowered_free)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* model.h - parameter and FLOP counts of a transformer (MODELLING 1, 2).
+ * Layer: models. */
+#pragma once
+#include "models/workload.h"
+
+guint64 sc_model_layer_params (const ScModel *model);     /* one transformer layer */
+guint64 sc_model_embedding_params (const ScModel *model, guint seq); /* table + learned positions + embedding norm */
+guint64 sc_model_head_params (const ScModel *model);      /* final norm + untied output matrix */
+guint64 sc_model_params (const ScModel *model, guint seq); /* whole model, tied table counted once */
+
+/* Parameters of one layer that one of @tp tensor-parallel ranks holds: matrices split, norms and row-parallel biases
+ * replicated, KV heads replicated where tp exceeds them (MODELLING 2). */
+guint64 sc_model_layer_params_rank (const ScModel *model, guint tp);
+guint64 sc_model_embedding_params_rank (const ScModel *model, guint seq, guint tp);
+guint64 sc_model_head_params_rank (const ScModel *model, guint tp, gboolean with_table); /* @with_table: the stage holds the output matrix (untied, or the tied copy of a last stage that is not the first) */
+
+typedef enum { SC_FLOPS_HALF, SC_FLOPS_FULL, SC_FLOPS_6N } ScFlopsConvention;
+
+/* Forward FLOPs of one layer for one sequence: linear layers, and attention with @pairs attended (query, key) pairs. */
+double sc_model_layer_linear_flops (const ScModel *model, guint seq);
+double sc_model_layer_mlp_flops (const ScModel *model, guint seq); /* the MLP's part of the above is separate: linear = attention projections only */
+double sc_model_core_attention_flops (const ScModel *model, double pairs);
+double sc_model_logits_flops (const ScModel *model, guint seq);
+
+/* Model FLOPs (forward + backward, no recompute) of @sequences sequences under a convention (MODELLING 1.4). */
+double sc_model_train_flops (const ScModel *model, guint seq, double sequences, ScFlopsConvention convention);
+
+/* Hardware FLOPs: model FLOPs plus what the recompute mode repeats, counted physically (MODELLING 1.5).
+ * @convention: HALF or FULL for the attention term. */
+double sc_model_hardware_flops (const ScModel *model, guint seq, double sequences, ScRecompute recompute,
+                                ScFlopsConvention convention);
+
+/* Bytes per parameter of one rank's model states, sharded over @d ranks (MODELLING 3.2). */
+typedef struct { double weights, grads, optimizer; } ScStateBytes;
+ScStateBytes sc_state_bytes_per_param (ScDtype dtype, ScDtype grad_dtype, ScSharding sharding, guint d);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* schedule.c - the table of schedules. */
+#include "models/schedule.h"
+#include <string.h>
+
+static const ScSchedule *const rows[] = { &sc_schedule_none, &sc_schedule_1f1b, &sc_schedule_interleaved, NULL };
+
+const ScSchedule *const *
+sc_schedule_all (void)
+{
+  return rows;
+}
+
+const ScSchedule *
+sc_schedule_find (const char *name)
+{
+  for (guint i = 0; rows[i] != NULL; i++)
+    if (strcmp (rows[i]->name, name) == 0)
+      return rows[i];
+  return NULL;
+}

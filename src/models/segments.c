@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* segments.c - what the compute stream of a class did at every instant of the step. */
+#include "models/segments.h"
+
+#define SEGMENTS_COMPUTE 0 /* the stream that is told of */
+
+struct _ScSegments
+{
+  const ScProgram *program;
+  const ScTrace   *trace;
+  ScTime           step;
+  guint32         *previous;    /* [n_ops] the op before it on its stream, or SC_NONE */
+  guint32         *recorded_by; /* [n_events] the RECORD op, or SC_NONE */
+};
+
+static const ScOp *
+segments_op (const ScSegments *s, guint32 op)
+{
+  return &g_array_index (s->program->ops, ScOp, op);
+}
+
+ScSegments *
+sc_segments_new (const ScProgram *p, const ScTrace *trace, ScTime step)
+{
+  ScSegments *s = g_new0 (ScSegments, 1);
+  s->program = p;
+  s->trace = trace;
+  s->step = step;
+  s->previous = g_new (guint32, MAX (p->ops->len, 1));
+  s->recorded_by = g_new (guint32, MAX (p->n_events, 1));
+  for (guint32 i = 0; i < p->ops->len; i++)
+    s->previous[i] = SC_NONE;
+  for (guint32 i = 0; i < p->n_events; i++)
+    s->recorded_by[i] = SC_NONE;
+  for (guint32 i = 0; i < p->ops->len; i++)
+    {
+      const ScOp *op = segments_op (s, i);
+      if (op->next != SC_NONE)
+        s->previous[op->next] = i;
+      if (op->kind == SC_OP_RECORD)
+        s->recorded_by[op->arg] = i;
+    }
+  return s;
+}
+
+void
+sc_segments_free (ScSegments *s)
+{
+  if (s == NULL)
+    return;
+  g_free (s->previous);
+  g_free (s->recorded_by);
+  g_free (s);
+}
+
+/* Appends [from, to) and joins it to the segment before where nothing differs. */
+static void
+segments_add (GArray *out, ScTime from, ScTime to, ScTimeKind kind, guint32 op, gboolean waiting)
+{
+  if (to <= from)
+    return;
+  if (out->len > 0)
+    {
+      ScSegment *last = &g_array_index (out, ScSegment, out->len - 1);
+      if (last->to == from && last->kind == kind && last->waiting && waiting)
+        {
+          last->to = to;
+          return;
+        }
+    }
+  const ScSegment segment = { .from = from, .to = to, .kind = kind, .op = op, .waiting = waiting };
+  g_array_append_val (out, segment);
+}
+
+static ScTimeKind
+segments_call_kind (const ScSegments *s, guint32 op)
+{
+  return (ScTimeKind) g_array_index (s->program->calls, ScCall, segments_op (s, op)->arg).tag;
+}
+
+/* Waiting for the members of a call: a pipeline transfer waits for the stage that has not produced yet. */
+static ScTimeKind
+segments_wait_kind (ScTimeKind call_kind)
+{
+  return call_kind == SC_TIME_COMM_PP ? SC_TIME_BUBBLE : SC_TIME_LATE_PEER;
+}
+
+/* The call @op, cut to [from, to). */
+static void
+segments_add_call (const ScSegments *s, GArray *out, guint32 op, ScTime from, ScTime to, gboolean waiting)
+{
+  const ScTrace *trace = s->trace;
+  const ScTimeKind kind = segments_call_kind (s, op);
+  const ScTime ready = CLAMP (trace->ready[op], from, to);
+  segments_add (out, from, ready, segments_wait_kind (kind), op, waiting);
+  segments_add (out, ready, to, kind, op, waiting);
+}
+
+/* What a wait for @event stood for between @from and @to: the calls on the stream that records it, back in time;
+ * what no call covers is time in which that stream had nothing issued. */
+static void
+segments_add_wait (const ScSegments *s, GArray *out, guint32 event, ScTime from, ScTime to)
+{
+  const ScTrace *trace = s->trace;
+  g_autoptr (GArray) calls = g_array_new (FALSE, FALSE, sizeof (guint32)); /* newest first */
+  for (guint32 op = s->recorded_by[event]; op != SC_NONE; op = s->previous[op])
+    {
+      if (segments_op (s, op)->kind != SC_OP_CALL)
+        continue;
+      if (trace->spans[op].end <= from)
+        break;
+      g_array_append_val (calls, op);
+      if (trace->spans[op].start <= from)
+        break;
+    }
+  ScTime now = from;
+  for (guint i = calls->len; i-- > 0 && now < to;)
+    {
+      const guint32 op = g_array_index (calls, guint32, i);
+      const ScTime start = CLAMP (trace->spans[op].start, now, to);
+      const ScTime end = CLAMP (trace->spans[op].end, start, to);
+      segments_add (out, now, start, SC_TIME_HOST, SC_NONE, TRUE);
+      segments_add_call (s, out, op, start, end, TRUE);
+      now = end;
+    }
+  segments_add (out, now, to, SC_TIME_HOST, SC_NONE, TRUE);
+}
+
+GArray *
+sc_segments_of_class (const ScSegments *s, guint class_id)
+{
+  const ScProgram *p = s->program;
+  const ScTrace *trace = s->trace;
+  const ScActor *actor = &g_array_index (p->actors, ScActor, class_id);
+  GArray *out = g_array_new (FALSE, FALSE, sizeof (ScSegment));
+  ScTime now = 0;
+  for (guint32 op = g_array_index (p->stream_first, guint32, actor->first_stream + SEGMENTS_COMPUTE); op != SC_NONE;
+       op = segments_op (s, op)->next)
+    {
+      const ScSpan *span = &trace->spans[op];
+      const ScOp *o = segments_op (s, op);
+      if (span->start == SC_TIME_NONE || span->end <= now)
+        continue;
+      segments_add (out, now, span->start, SC_TIME_HOST, SC_NONE, TRUE);
+      const ScTime from = MAX (now, span->start);
+      switch ((ScOpKind) o->kind)
+        {
+        case SC_OP_WORK: segments_add (out, from, span->end, (ScTimeKind) o->tag, op, FALSE); break;
+        case SC_OP_CALL: segments_add_call (s, out, op, from, span->end, FALSE); break;
+        case SC_OP_WAIT: segments_add_wait (s, out, o->arg, from, span->end); break;
+        case SC_OP_RECORD:
+        case SC_OP_MEM:
+        case SC_OP_HOST_WAIT: segments_add (out, from, span->end, SC_TIME_HOST, SC_NONE, TRUE); break;
+        default: g_assert_not_reached ();
+        }
+      now = MAX (now, span->end);
+    }
+  /* Behind its last op a class waits for the others: the next step begins for all at once. */
+  segments_add (out, now, s->step, SC_TIME_BUBBLE, SC_NONE, TRUE);
+  return out;
+}

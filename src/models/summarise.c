@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* summarise.c - step time, where it goes, memory peaks, and on what evidence the answer rests. */
+#include "models/summarise.h"
+#include "models/memory.h"
+#include "models/model.h"
+#include "models/schedule.h"
+#include "models/segments.h"
+
+static char *
+describe_op (const ScProgram *program, guint32 op)
+{
+  static const char *const phases[] = { "forward", "backward", "recompute" };
+  if (op == SC_NONE)
+    return g_strdup ("nothing");
+  const ScOpInfo info = sc_info_unpack (g_array_index (program->ops, ScOp, op).info);
+  if (info.phase > 2 || info.microbatch == SC_INFO_NO_MICROBATCH)
+    return g_strdup ("model states");
+  g_autofree char *where = info.layer == SC_INFO_NO_LAYER ? g_strdup (info.phase == 0 ? "its ends" : "head or embedding")
+                                                          : g_strdup_printf ("layer %u", info.layer);
+  return g_strdup_printf ("%s of micro-batch %u, %s", phases[info.phase], info.microbatch, where);
+}
+
+static void
+summarise_class (ScSummary *s, const ScLowerInput *in, const ScSegments *segments, guint k)
+{
+  ScClassSummary *const c = &s->classes[k];
+  const ScActor *const actor = &g_array_index (s->program->actors, ScActor, k);
+  const guint32 rank = in->fold->representative[k];
+  const ScGpu *const gpu = &in->fabric->gpus[rank];
+  c->representative = rank;
+  c->n_ranks = in->fold->class_size[k];
+  c->stage = sc_layout_coord (&in->workload->plan, rank).pp;
+  c->node = gpu->node;
+  c->gpu = gpu->index;
+  c->device = sc_fabric_node_type (in->fabric, rank)->device;
+  c->params = in->sizes->params[c->stage];
+  for (guint32 i = actor->first_op; i < actor->first_op + actor->n_ops; i++)
+    c->end = MAX (c->end, s->trace->spans[i].end);
+  g_autoptr (GArray) parts = sc_segments_of_class (segments, k);
+  for (guint i = 0; i < parts->len; i++)
+    {
+      const ScSegment *const part = &g_array_index (parts, ScSegment, i);
+      c->time[part->kind] += part->to - part->from;
+    }
+
+  const ScMemPeak peak = sc_memory_peak (s->program, s->trace, k);
+  for (guint i = 0; i < SC_N_MEMS; i++)
+    c->at_peak[i] = peak.by_kind[i];
+  c->peak_allocated_bytes = peak.bytes;
+  c->peak_reserved_bytes = sc_memory_reserved (peak.bytes);
+  c->peak_time = peak.time;
+  c->peak_op = describe_op (s->program, peak.op);
+  c->context_bytes = (guint64) c->device->context_bytes.value;
+  c->workspace_bytes = (guint64) c->device->workspace_bytes.value;
+  c->nccl_bytes = sc_memory_nccl (in->layout, in->fabric, rank);
+  c->peak_device_bytes = c->peak_reserved_bytes + c->context_bytes + c->workspace_bytes + c->nccl_bytes;
+  c->capacity_bytes = (guint64) c->device->memory_bytes.value;
+  c->verdict = sc_memory_verdict (c->peak_device_bytes, c->capacity_bytes, s->memory_margin);
+}
+
+/* Each stage as the class of it that finishes last shows it. */
+static void
+summarise_stages (ScSummary *s, const ScLowerInput *in)
+{
+  const ScPlan *const p = &in->workload->plan;
+  s->n_stages = p->pp;
+  s->stages = g_new0 (ScStageSummary, p->pp);
+  for (guint z = 0; z < p->pp; z++)
+    {
+      ScStageSummary *const stage = &s->stages[z];
+      stage->stage = z;
+      stage->class_id = SC_NONE;
+      for (guint chunk = 0; chunk < p->vpp; chunk++)
+        stage->layers += in->sizes->layers[chunk * p->pp + z];
+      for (guint k = 0; k < s->n_classes; k++)
+        if (s->classes[k].stage == z && (stage->class_id == SC_NONE || s->classes[k].end > s->classes[stage->class_id].end))
+          stage->class_id = k;
+      for (guint i = 0; i < SC_N_TIMES; i++)
+        stage->time[i] = s->classes[stage->class_id].time[i];
+      const double bubble = (double) stage->time[SC_TIME_BUBBLE], step = (double) s->step;
+      s->bubble_fraction += bubble / step / p->pp;
+      s->bubble_over_ideal += bubble / (step - bubble) / p->pp;
+    }
+  const ScScheduleShape shape = { p->pp, p->vpp, s->microbatches, MAX (p->microbatch_group, 1) };
+  s->bubble_over_ideal_ideal = sc_schedule_find (p->schedule)->ideal_bubble (&shape);
+  s->bubble_fraction_ideal = s->bubble_over_ideal_ideal / (1 + s->bubble_over_ideal_ideal);
+}
+
+static void
+summarise_rates (ScSummary *s, const ScLowerInput *in)
+{
+  const ScWorkload *const w = in->workload;
+  const double step_s = sc_time_to_s (s->step), sequences = w->plan.global_batch;
+  s->tokens_per_step = sequences * w->seq;
+  s->tokens_per_s = s->tokens_per_step / step_s;
+  s->tokens_per_s_per_gpu = s->tokens_per_s / s->gpus;
+  s->model_flops_half = sc_model_train_flops (&w->model, w->seq, sequences, SC_FLOPS_HALF);
+  s->model_flops_full = sc_model_train_flops (&w->model, w->seq, sequences, SC_FLOPS_FULL);
+  s->model_flops_6n = sc_model_train_flops (&w->model, w->seq, sequences, SC_FLOPS_6N);
+  s->hardware_flops = sc_model_hardware_flops (&w->model, w->seq, sequences, w->plan.recompute,
+                                               w->plan.attention == SC_ATTENTION_FLASH ? SC_FLOPS_HALF : SC_FLOPS_FULL);
+  double peak = 0; /* of the whole job: GPUs may differ */
+  for (guint32 g = 0; g < in->fabric->n_gpus; g++)
+    peak += sc_fabric_node_type (in->fabric, g)->device->peak_flops[w->plan.dtype].value;
+  s->peak_flops_per_gpu = peak / s->gpus;
+  s->model_tflops_per_gpu = s->model_flops_half / step_s / s->gpus / 1e12;
+  s->mfu_half_causal = s->model_flops_half / step_s / peak;
+  s->mfu_full = s->model_flops_full / step_s / peak;
+  s->mfu_6n = s->model_flops_6n / step_s / peak;
+  s->hfu = s->hardware_flops / step_s / peak;
+}
+
+static void
+summarise_evidence (ScSummary *s, const ScLowered *lowered)
+{
+  guint busiest = 0;
+  double most = -1;
+  for (guint k = 0; k < s->n_classes; k++)
+    {
+      double sum = 0;
+      for (guint g = 0; g < SC_N_GRADES; g++)
+        sum += lowered->grade_s[k * SC_N_GRADES + g];
+      if (sum > most)
+        {
+          most = sum;
+          busiest = k;
+        }
+    }
+  for (guint g = 0; g < SC_N_GRADES; g++)
+    s->grade_share[g] = most > 0 ? lowered->grade_s[busiest * SC_N_GRADES + g] / most : 0;
+}
+
+typedef struct
+{
+  const char    *name;
+  const ScCited *cited;
+} NamedCited;
+
+/* "NAME: assumed a, b, c", or nothing. */
+static void
+add_assumed (GPtrArray *lines, const char *name, const NamedCited *numbers, guint n)
+{
+  g_autoptr (GString) line = g_string_new (NULL);
+  for (guint i = 0; i < n; i++)
+    if (numbers[i].cited->grade == SC_GRADE_ASSUMED && numbers[i].cited->value > 0)
+      g_string_append_printf (line, "%s%s", line->len > 0 ? ", " : "", numbers[i].name);
+  if (line->len > 0)
+    g_ptr_array_add (lines, g_strdup_printf ("%s: %s", name, line->str));
+}
+
+static void
+summarise_assumptions (ScSummary *s, const ScLowerInput *in)
+{
+  const ScTopology *const t = in->fabric->topology;
+  s->assumptions = g_ptr_array_new_with_free_func (g_free);
+  for (guint i = 0; i < t->devices->len; i++)
+    {
+      const ScDevice *const d = g_ptr_array_index (t->devices, i);
+      const NamedCited numbers[] = {
+        { "tile efficiency", &d->gemm_tile_efficiency }, { "sustained rate", &d->gemm_sustained },
+        { "accumulating GEMMs", &d->gemm_accumulate }, { "batched GEMMs", &d->batched_gemm_efficiency },
+        { "elementwise bandwidth", &d->elementwise_bytes_per_s }, { "reduction bandwidth", &d->reduction_bytes_per_s },
+        { "optimizer bandwidth", &d->optimizer_bytes_per_s }, { "half size", &d->half_bytes },
+        { "launch latency", &d->launch_s }, { "slow-down under communication", &d->hidden_slowdown },
+        { "context memory", &d->context_bytes }, { "workspace memory", &d->workspace_bytes },
+      };
+      add_assumed (s->assumptions, d->name, numbers, G_N_ELEMENTS (numbers));
+    }
+  for (guint i = 0; i < t->n_types; i++)
+    {
+      const ScNodeType *const n = &t->types[i];
+      const NamedCited numbers[] = {
+        { "NVLink bandwidth", &n->nvlink_bytes_per_s }, { "NVLink latency", &n->nvlink_latency_s },
+        { "PCIe bandwidth", &n->pcie_bytes_per_s }, { "PCIe latency", &n->pcie_latency_s },
+        { "PCIe uplink bandwidth", &n->pcie_uplink_bytes_per_s }, { "NIC bandwidth", &n->nic_bytes_per_s },
+        { "NIC latency", &n->nic_latency_s },
+      };
+      add_assumed (s->assumptions, n->name, numbers, G_N_ELEMENTS (numbers));
+    }
+  g_ptr_array_add (s->assumptions, g_strdup_printf ("host pace of %s %s: fitted on small single-node runs",
+                                                    in->workload->framework->name, in->workload->framework->version));
+  g_ptr_array_add (s->assumptions, g_strdup ("reserved memory: 3 % above allocated; NCCL buffers: estimated from channel counts"));
+}
+
+ScSummary *
+sc_summarise (const ScLowerInput *in, ScLowered *lowered, ScTrace *trace, double memory_margin)
+{
+  ScSummary *const s = g_new0 (ScSummary, 1);
+  s->topology = in->fabric->topology;
+  s->workload = in->workload;
+  s->gpus = in->fabric->n_gpus;
+  s->nodes = in->fabric->n_nodes;
+  s->params = sc_model_params (&in->workload->model, in->workload->seq);
+  s->microbatches = sc_workload_microbatches (in->workload);
+  s->memory_margin = memory_margin;
+  s->program = g_steal_pointer (&lowered->program);
+  s->labels = g_steal_pointer (&lowered->labels);
+  s->trace = trace;
+  s->step = trace->end;
+  s->n_classes = in->fold->n_classes;
+  s->classes = g_new0 (ScClassSummary, s->n_classes);
+  g_autoptr (ScSegments) segments = sc_segments_new (s->program, trace, s->step);
+  for (guint k = 0; k < s->n_classes; k++)
+    {
+      summarise_class (s, in, segments, k);
+      const ScClassSummary *const c = &s->classes[k], *const worst = &s->classes[s->memory_class];
+      if ((double) c->peak_device_bytes / (double) c->capacity_bytes > (double) worst->peak_device_bytes / (double) worst->capacity_bytes)
+        s->memory_class = k;
+    }
+  s->verdict = s->classes[s->memory_class].verdict;
+  summarise_stages (s, in);
+  summarise_rates (s, in);
+  summarise_evidence (s, lowered);
+  summarise_assumptions (s, in);
+
+  s->n_rank_classes = in->fold->n_classes;
+  s->n_families = in->fold->n_families;
+  s->n_link_classes = in->fold->n_link_classes;
+  s->n_links = in->fold->n_used_links;
+  s->n_groups = in->layout->n_comms;
+  s->fold_approximate = in->fold->approximate;
+  if (in->fold->approximate)
+    s->fold_note = g_strdup_printf ("no symmetry left below %u classes: the fold keeps the last complete round of the refinement",
+                                    in->fold->n_classes);
+  return s;
+}

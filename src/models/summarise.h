@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* summarise.h - a trace becomes the numbers people ask for.
+ * Layer: models. */
+#pragma once
+#include "models/lower.h"
+#include "models/summary.h"
+
+/* Takes program and labels out of @lowered, and @trace.  @memory_margin: see ScSummary. */
+ScSummary *sc_summarise (const ScLowerInput *input, ScLowered *lowered, ScTrace *trace, double memory_margin);

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* summary.h - the numbers people ask for, of one simulated step.
+ * Layer: models.  Filled by sc_forecast(); reports only read it. */
+#pragma once
+#include "models/category.h"
+#include "models/topology.h"
+#include "models/workload.h"
+#include "sim/program.h"
+#include "sim/trace.h"
+
+typedef enum { SC_VERDICT_FITS, SC_VERDICT_AT_RISK, SC_VERDICT_DOES_NOT_FIT } ScVerdict;
+const char *sc_verdict_name (ScVerdict verdict); /* "fits", "at risk", "does not fit" */
+
+/* One pipeline stage, as its class that finishes last shows it. */
+typedef struct
+{
+  guint   stage;
+  guint   class_id;              /* index in ScSummary.classes */
+  guint   layers;                /* transformer layers on this stage, all chunks */
+  ScTime  time[SC_N_TIMES];      /* parts of the step; sum == step */
+} ScStageSummary;
+
+/* One class of ranks that run the same program and see the same links. */
+typedef struct
+{
+  guint   stage;
+  guint   representative;        /* lowest rank of the class */
+  guint   n_ranks;
+  guint   node, gpu;             /* where the representative sits */
+  const ScDevice *device;
+  ScTime  end;                   /* its last op */
+  ScTime  time[SC_N_TIMES];      /* parts of the step; sum == step */
+  guint64 params;                /* parameters held (after TP, PP) */
+  guint64 peak_allocated_bytes, peak_reserved_bytes, peak_device_bytes;
+  guint64 capacity_bytes;
+  guint64 at_peak[SC_N_MEMS];    /* bytes by kind at the allocated peak; sum == peak_allocated_bytes */
+  guint64 context_bytes, nccl_bytes, workspace_bytes; /* device = reserved + these */
+  ScTime  peak_time;             /* when */
+  char   *peak_op;               /* what was running then: "backward of micro-batch 3, layer 17" */
+  ScVerdict verdict;
+} ScClassSummary;
+
+typedef struct
+{
+  const ScTopology *topology; /* borrowed */
+  const ScWorkload *workload; /* borrowed */
+
+  /* sizes */
+  guint   gpus, nodes;           /* used by the job */
+  guint64 params;                /* of the model */
+  guint   microbatches;
+  double  tokens_per_step;
+
+  /* time */
+  ScTime  step;
+  double  tokens_per_s, tokens_per_s_per_gpu;
+  double  model_flops_half, model_flops_full, model_flops_6n, hardware_flops; /* per step, whole job (MODELLING 1.4; hardware: 1.5, physical, on the half convention's causal count for flash, full for unfused attention) */
+  double  peak_flops_per_gpu;
+  double  model_tflops_per_gpu;  /* half convention */
+  double  mfu_half_causal, mfu_full, mfu_6n, hfu;
+  double  bubble_fraction;       /* bubble / step, mean over stages */
+  double  bubble_over_ideal;     /* bubble / (step - bubble), mean over stages: the lecture's (p-1)/m */
+  double  bubble_fraction_ideal; /* (p-1)/(v m + p-1): equal stages, no communication */
+  double  bubble_over_ideal_ideal; /* (p-1)/(v m) */
+
+  ScStageSummary *stages;  guint n_stages;
+  ScClassSummary *classes; guint n_classes;
+
+  /* memory: the class with the largest device bytes relative to its capacity */
+  guint     memory_class;
+  ScVerdict verdict;
+  double    memory_margin;       /* below this share of the capacity left free: at risk */
+
+  /* evidence: share of the slowest stage's compute time by grade of the numbers it rests on */
+  double    grade_share[SC_N_GRADES];
+  GPtrArray *assumptions;        /* char *, owned: one line each: what is assumed rather than measured */
+
+  /* folding */
+  guint   n_rank_classes, n_families, n_link_classes, n_links, n_groups;
+  gboolean fold_approximate;     /* the class budget stopped the refinement (FOLDING S7) */
+  char   *fold_note;             /* why; NULL when exact */
+
+  /* the run itself, for timelines and traces */
+  ScProgram *program;            /* owned; actor i is class i; labels and info by models/label.h */
+  ScTrace   *trace;              /* owned */
+  GPtrArray *labels;             /* char *, owned: text of ScOp.label, as sc_label_text() indexes it */
+} ScSummary;
+
+void sc_summary_free (ScSummary *summary);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScSummary, sc_summary_free)
+
+/* ScOp.info of a step: which micro-batch, chunk and layer an op belongs to. */
+#define SC_INFO_NONE 0xffffffffu
+typedef struct
+{
+  guint microbatch; /* 0..16383, or SC_INFO_NO_MICROBATCH */
+  guint chunk;      /* 0..63 */
+  guint layer;      /* global layer index 0..1022, or SC_INFO_NO_LAYER */
+  guint phase;      /* 0 forward, 1 backward, 2 recompute, 3 neither */
+} ScOpInfo;
+#define SC_INFO_NO_MICROBATCH 0x3fffu
+#define SC_INFO_NO_LAYER 0x3ffu
+
+static inline guint32
+sc_info_pack (ScOpInfo i)
+{
+  return (i.microbatch & 0x3fffu) | (i.chunk & 0x3fu) << 14 | (i.layer & 0x3ffu) << 20 | (i.phase & 3u) << 30;
+}
+
+static inline ScOpInfo
+sc_info_unpack (guint32 info)
+{
+  return (ScOpInfo) { info & 0x3fffu, info >> 14 & 0x3fu, info >> 20 & 0x3ffu, info >> 30 };
+}
+
+/* Streams of a rank, in every step. */
+typedef enum
+{
+  SC_STREAM_COMPUTE,
+  SC_STREAM_TP,       /* TP collectives that run beside compute; exposed ones sit on the compute stream */
+  SC_STREAM_DP,       /* gradient reduction */
+  SC_STREAM_DP_GATHER,/* parameter gather */
+  SC_STREAM_PP_SEND_F, SC_STREAM_PP_RECV_F, SC_STREAM_PP_SEND_B, SC_STREAM_PP_RECV_B,
+  SC_N_STREAMS
+} ScStreamKind;
+
+const char *sc_stream_name (ScStreamKind stream); /* "compute", "tp", "dp", "dp-gather", "pp-send-f", ... */

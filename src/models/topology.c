@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* topology.c - owning and looking up the description of a cluster. */
+#include "models/topology.h"
+
+static void
+node_type_clear (ScNodeType *type)
+{
+  g_free (type->name);
+  g_free (type->device_name);
+  sc_cited_clear (&type->nvlink_bytes_per_s);
+  sc_cited_clear (&type->nvlink_latency_s);
+  sc_cited_clear (&type->pcie_bytes_per_s);
+  sc_cited_clear (&type->pcie_latency_s);
+  sc_cited_clear (&type->pcie_uplink_bytes_per_s);
+  sc_cited_clear (&type->nic_bytes_per_s);
+  sc_cited_clear (&type->nic_latency_s);
+  sc_cited_clear (&type->host_factor);
+}
+
+void
+sc_topology_free (ScTopology *topology)
+{
+  if (topology == NULL)
+    return;
+  g_free (topology->name);
+  g_free (topology->summary);
+  g_free (topology->source);
+  for (guint i = 0; i < topology->n_types; i++)
+    node_type_clear (&topology->types[i]);
+  g_free (topology->types);
+  g_free (topology->runs);
+  for (guint i = 0; i < topology->n_tiers; i++)
+    sc_cited_clear (&topology->tiers[i].latency_s);
+  g_free (topology->tiers);
+  sc_cited_clear (&topology->collective_launch_s);
+  g_free (topology->faults);
+  g_clear_pointer (&topology->devices, g_ptr_array_unref);
+  g_free (topology);
+}
+
+const ScNodeType *
+sc_topology_node_type (const ScTopology *topology, guint node)
+{
+  g_return_val_if_fail (node < topology->n_nodes, NULL);
+  guint run = 0;
+  while (node >= topology->runs[run].count)
+    node -= topology->runs[run++].count;
+  return &topology->types[topology->runs[run].type];
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* workload.c - whether model and plan can be, and how layers fall on stages. */
+#include <string.h>
+#include "models/workload.h"
+
+G_DEFINE_QUARK (sc - workload - error - quark, sc_workload_error)
+
+/* What ScOpInfo can number. */
+#define MAX_MICROBATCHES 16383
+
+/* Above these, byte counts would leave 64 bits. */
+#define MAX_PARAMS 1e15
+#define MAX_ACTIVATION_BYTES 0x1p62
+
+void
+sc_workload_free (ScWorkload *workload)
+{
+  if (workload == NULL)
+    return;
+  g_free (workload->name);
+  g_free (workload->source);
+  g_free (workload->model.name);
+  g_free (workload->plan.stage_layers);
+  g_free (workload);
+}
+
+static gboolean G_GNUC_PRINTF (2, 3) fail (GError **error, const char *format, ...)
+{
+  va_list args;
+  va_start (args, format);
+  g_autofree char *message = g_strdup_vprintf (format, args);
+  va_end (args);
+  g_set_error_literal (error, SC_WORKLOAD_ERROR, SC_WORKLOAD_ERROR_INVALID, message);
+  return FALSE;
+}
+
+/* " (try 4 or 8)": the divisors of @n next to @wrong. */
+static char *
+try_divisors (guint n, guint wrong)
+{
+  guint below = 0, above = 0;
+  for (guint d = MIN (wrong, n); d > 0 && below == 0; d--)
+    if (n % d == 0)
+      below = d;
+  for (guint d = wrong; d <= n && above == 0; d++)
+    if (n % d == 0)
+      above = d;
+  if (below > 0 && above > 0)
+    return g_strdup_printf (" (try %u or %u)", below, above);
+  return g_strdup_printf (" (try %u)", MAX (below, above));
+}
+
+/* " (try 48 or 56)": the multiples of @unit next to @wrong. */
+static char *
+try_multiples (guint64 unit, guint64 wrong)
+{
+  const guint64 below = wrong / unit * unit;
+  if (below > 0)
+    return g_strdup_printf (" (try %" G_GUINT64_FORMAT " or %" G_GUINT64_FORMAT ")", below, below + unit);
+  return g_strdup_printf (" (try %" G_GUINT64_FORMAT ")", below + unit);
+}
+
+/* ---- What follows from other keys ---- */
+
+static gboolean
+complete_model (ScWorkload *workload, GError **error)
+{
+  ScModel *model = &workload->model;
+  if (model->kv_heads == 0)
+    model->kv_heads = model->heads;
+  if (model->head_dim == 0)
+    {
+      if (model->hidden % model->heads != 0)
+        {
+          g_autofree char *hint = try_divisors (model->hidden, model->heads);
+          return fail (error, "/model/heads: %u does not divide hidden %u%s, or give head_dim", model->heads,
+                       model->hidden, hint);
+        }
+      model->head_dim = model->hidden / model->heads;
+    }
+  if (model->ffn == 0)
+    model->ffn = 4 * model->hidden;
+  if (model->max_positions == 0)
+    model->max_positions = workload->seq;
+  return TRUE;
+}
+
+static gboolean
+complete_world (ScPlan *plan, GError **error)
+{
+  const guint64 replica = (guint64) plan->tp * plan->pp * plan->cp;
+  if (plan->dp == 0 && plan->gpus == 0)
+    return fail (error, "/plan/dp: missing, expected dp or gpus");
+  if (plan->dp == 0)
+    {
+      if (plan->gpus % replica != 0)
+        {
+          g_autofree char *hint = try_multiples (replica, plan->gpus);
+          return fail (error, "/plan/gpus: %u is not a multiple of tp %u x pp %u x cp %u = %" G_GUINT64_FORMAT "%s",
+                       plan->gpus, plan->tp, plan->pp, plan->cp, replica, hint);
+        }
+      plan->dp = (guint) (plan->gpus / replica);
+      return TRUE;
+    }
+  if (replica * plan->dp > 8000000) /* the product of two guint below 8e6 each and 1e6 fits in 64 bits */
+    return fail (error,
+                 "/plan/dp: tp %u x pp %u x cp %u x dp %u are %" G_GUINT64_FORMAT " GPUs, expected at most 8000000",
+                 plan->tp, plan->pp, plan->cp, plan->dp, replica * plan->dp);
+  if (plan->gpus != 0 && plan->gpus != replica * plan->dp)
+    return fail (error,
+                 "/plan/gpus: found %u, but tp %u x pp %u x cp %u x dp %u = %" G_GUINT64_FORMAT
+                 " (give dp or gpus, the other follows)",
+                 plan->gpus, plan->tp, plan->pp, plan->cp, plan->dp, replica * plan->dp);
+  plan->gpus = (guint) (replica * plan->dp);
+  return TRUE;
+}
+
+gboolean
+sc_workload_complete (ScWorkload *workload, GError **error)
+{
+  ScPlan *plan = &workload->plan;
+  if (!complete_model (workload, error) || !complete_world (plan, error))
+    return FALSE;
+  if (plan->schedule == NULL)
+    plan->schedule = plan->pp == 1 ? "none" : plan->vpp == 1 ? "1f1b" : "interleaved";
+  if (plan->microbatch_group == 0)
+    plan->microbatch_group = plan->pp;
+  if (plan->grad_dtype == SC_N_DTYPES)
+    plan->grad_dtype = plan->dtype == SC_DTYPE_FP16 ? SC_DTYPE_FP16 : SC_DTYPE_FP32;
+  if (plan->bucket_params == 0)
+    plan->bucket_params = MAX ((guint64) 40000000, (guint64) 1000000 * plan->dp);
+  return TRUE;
+}
+
+/* ---- Rules ---- */
+
+static gboolean
+check_later (const ScPlan *plan, GError **error)
+{
+  if (plan->cp != 1)
+    return fail (error, "/plan/cp: found %u, expected 1: context parallelism is not modelled yet", plan->cp);
+  if (plan->ep != 1)
+    return fail (error, "/plan/ep: found %u, expected 1: expert parallelism is not modelled yet", plan->ep);
+  if (plan->tp_overlap)
+    return fail (error, "/plan/tp_overlap: found true, expected false: TP collectives in chunks under the GEMMs they "
+                        "feed are not modelled yet");
+  return TRUE;
+}
+
+static gboolean
+check_model (const ScWorkload *workload, GError **error)
+{
+  const ScModel *model = &workload->model;
+  if (model->heads % model->kv_heads != 0)
+    {
+      g_autofree char *hint = try_divisors (model->heads, model->kv_heads);
+      return fail (error, "/model/kv_heads: %u does not divide %u heads%s", model->kv_heads, model->heads, hint);
+    }
+  if (model->positions == SC_POSITIONS_LEARNED && model->max_positions < workload->seq)
+    return fail (error, "/model/max_positions: found %u, expected at least seq %u", model->max_positions,
+                 workload->seq);
+
+  const double width = (double) model->heads * model->head_dim;
+  const double params =
+      (double) model->layers * model->hidden * (4 * width + (model->gated_mlp ? 3.0 : 2.0) * model->ffn)
+      + 2.0 * model->vocab * model->hidden;
+  if (params > MAX_PARAMS)
+    return fail (error, "/model: found about %.3g parameters, expected at most %.0e", params, MAX_PARAMS);
+  return TRUE;
+}
+
+static gboolean
+check_tensor_parallel (const ScWorkload *workload, GError **error)
+{
+  const ScModel *model = &workload->model;
+  const ScPlan *plan = &workload->plan;
+  const guint tp = plan->tp;
+  if (model->heads % tp != 0)
+    {
+      g_autofree char *hint = try_divisors (model->heads, tp);
+      return fail (error, "/plan/tp: %u does not divide %u heads%s", tp, model->heads, hint);
+    }
+  /* More ranks than KV heads: each head is held by tp / kv_heads ranks. */
+  if (model->kv_heads % tp != 0 && tp % model->kv_heads != 0)
+    {
+      g_autofree char *hint = try_divisors (model->kv_heads, tp);
+      return fail (error, "/plan/tp: %u neither divides %u KV heads nor is a multiple of them%s", tp, model->kv_heads,
+                   hint);
+    }
+  if (model->ffn % tp != 0)
+    {
+      g_autofree char *hint = try_divisors (model->ffn, tp);
+      return fail (error, "/plan/tp: %u does not divide ffn %u%s", tp, model->ffn, hint);
+    }
+  if (model->vocab % tp != 0)
+    {
+      const guint unit = 128 * tp; /* Megatron's --make-vocab-size-divisible-by 128 */
+      return fail (error,
+                   "/model/vocab: %u is not a multiple of tp %u; give it padded as the run pads it (try %u, the "
+                   "next multiple of 128 x tp)",
+                   model->vocab, tp, (model->vocab + unit - 1) / unit * unit);
+    }
+  if (plan->sequence_parallel && tp == 1)
+    return fail (error, "/plan/sequence_parallel: found true with tp 1, expected tp > 1");
+  if (plan->sequence_parallel && workload->seq % tp != 0)
+    {
+      g_autofree char *hint = try_multiples (tp, workload->seq);
+      return fail (error, "/seq: %u is not a multiple of tp %u, as sequence parallelism needs%s", workload->seq, tp,
+                   hint);
+    }
+  if (plan->scatter_gather && plan->sequence_parallel)
+    return fail (error, "/plan/scatter_gather: found true with sequence_parallel, expected false: the tensor between "
+                        "stages is split already");
+  if (plan->scatter_gather && tp == 1)
+    return fail (error, "/plan/scatter_gather: found true with tp 1, expected tp > 1");
+  return TRUE;
+}
+
+static gboolean
+check_batch (const ScWorkload *workload, GError **error)
+{
+  const ScPlan *plan = &workload->plan;
+  const guint64 unit = (guint64) plan->dp * plan->micro_batch;
+  if (plan->global_batch % unit != 0)
+    {
+      g_autofree char *hint = try_multiples (unit, plan->global_batch);
+      return fail (error,
+                   "/plan/global_batch: %u is not a multiple of dp %u x micro_batch %u = %" G_GUINT64_FORMAT "%s",
+                   plan->global_batch, plan->dp, plan->micro_batch, unit, hint);
+    }
+  const guint64 m = plan->global_batch / unit;
+  if (m > MAX_MICROBATCHES)
+    return fail (error, "/plan/global_batch: found %" G_GUINT64_FORMAT " micro-batches per step, expected at most %u",
+                 m, MAX_MICROBATCHES);
+
+  const ScModel *model = &workload->model;
+  const double widest = MAX (MAX ((double) model->hidden, model->ffn), (double) model->heads * model->head_dim);
+  const double scores = plan->attention == SC_ATTENTION_UNFUSED ? 5.0 * model->heads * workload->seq : 0;
+  const double bytes =
+      ((34 * widest + scores) * model->layers + 8.0 * model->vocab) * workload->seq * plan->micro_batch * (double) m;
+  if (bytes > MAX_ACTIVATION_BYTES)
+    return fail (error, "/plan/global_batch: found about %.3g bytes of activations per step, expected at most %.3g",
+                 bytes, MAX_ACTIVATION_BYTES);
+  return TRUE;
+}
+
+static gboolean
+check_schedule (const ScWorkload *workload, GError **error)
+{
+  const ScPlan *plan = &workload->plan;
+  const guint p = plan->pp, g = plan->microbatch_group, m = sc_workload_microbatches (workload);
+  const gboolean interleaved = strcmp (plan->schedule, "interleaved") == 0;
+  if (strcmp (plan->schedule, "none") == 0 && p != 1)
+    return fail (error, "/plan/schedule: found none with pp %u, expected 1f1b or interleaved", p);
+  if (plan->vpp > 1 && p == 1)
+    return fail (error, "/plan/vpp: found %u with pp 1, expected 1", plan->vpp);
+  if (plan->vpp > 1 && !interleaved)
+    return fail (error, "/plan/schedule: found %s with vpp %u, expected interleaved", plan->schedule, plan->vpp);
+  if (interleaved && plan->vpp == 1)
+    return fail (error, "/plan/schedule: found interleaved with vpp 1, expected vpp > 1 (or 1f1b)");
+  if (plan->overlap_p2p && !interleaved)
+    return fail (error, "/plan/overlap_p2p: found true with schedule %s, expected interleaved", plan->schedule);
+  if (!interleaved)
+    return TRUE;
+
+  /* Megatron's rule (MODELLING 7.2). */
+  if (m < p)
+    return fail (error,
+                 "/plan/global_batch: found %u micro-batches per step, expected at least pp %u, as the interleaved "
+                 "schedule needs",
+                 m, p);
+  if (g < p || g > m)
+    return fail (error, "/plan/microbatch_group: found %u, expected %u (pp) to %u (micro-batches per step)", g, p, m);
+  if (m % g != 0 && m % g < p)
+    return fail (error,
+                 "/plan/microbatch_group: %u leaves a last group of %u micro-batches (of %u), expected none or at "
+                 "least pp %u",
+                 g, m % g, m, p);
+  return TRUE;
+}
+
+static gboolean
+check_stages (const ScWorkload *workload, GError **error)
+{
+  const ScPlan *plan = &workload->plan;
+  const guint layers = workload->model.layers, n = plan->pp * plan->vpp;
+  if (plan->stage_layers == NULL)
+    {
+      const guint slots = layers + (plan->account_for_embedding ? 1 : 0) + (plan->account_for_loss ? 1 : 0);
+      if (slots < n)
+        return fail (error, "/plan/pp: pp %u x vpp %u = %u stages, but the model has %u layers%s", plan->pp, plan->vpp,
+                     n, layers, slots > layers ? " beside the slots of embedding and loss" : "");
+      return TRUE;
+    }
+  if (plan->account_for_embedding || plan->account_for_loss)
+    return fail (error, "/plan/stage_layers: found with account_for_embedding or account_for_loss, expected one or the "
+                        "other");
+  guint64 sum = 0;
+  for (guint i = 0; i < n; i++)
+    {
+      sum += plan->stage_layers[i];
+      if (plan->stage_layers[i] == 0 && i > 0 && i + 1 < n)
+        return fail (error, "/plan/stage_layers/%u: found 0, expected at least 1 but on the first and the last stage",
+                     i);
+    }
+  if (sum != layers)
+    return fail (error, "/plan/stage_layers: the stages have %" G_GUINT64_FORMAT " layers, the model %u", sum, layers);
+  return TRUE;
+}
+
+static gboolean
+check_data_parallel (const ScPlan *plan, GError **error)
+{
+  if (plan->overlap_param && plan->sharding == SC_SHARDING_NONE)
+    return fail (error, "/plan/overlap_param: found true with sharding none, expected zero1 or distributed-optimizer: "
+                        "without it no parameter is gathered");
+  if (plan->dtype != plan->grad_dtype && plan->grad_dtype != SC_DTYPE_FP32)
+    return fail (error, "/plan/grad_dtype: found %s with dtype %s, expected %s%s", sc_dtype_name (plan->grad_dtype),
+                 sc_dtype_name (plan->dtype), plan->dtype == SC_DTYPE_FP32 ? "" : "fp32 or ",
+                 sc_dtype_name (plan->dtype));
+  return TRUE;
+}
+
+gboolean
+sc_workload_check (const ScWorkload *workload, GError **error)
+{
+  return check_later (&workload->plan, error) && check_model (workload, error)
+         && check_tensor_parallel (workload, error) && check_batch (workload, error) && check_schedule (workload, error)
+         && check_stages (workload, error) && check_data_parallel (&workload->plan, error);
+}
+
+/* ---- Workload on topology ---- */
+
+gboolean
+sc_workload_check_topology (const ScWorkload *workload, const ScTopology *topology, GError **error)
+{
+  const ScPlan *plan = &workload->plan;
+  if (plan->gpus > topology->n_gpus)
+    return fail (error, "/plan/gpus: the plan needs %u GPUs (tp %u x pp %u x dp %u), %s has %u", plan->gpus, plan->tp,
+                 plan->pp, plan->dp, topology->name, topology->n_gpus);
+
+  /* The job takes the first GPUs in node order. */
+  guint first = 0, node = 0;
+  for (guint r = 0; r < topology->n_runs && first < plan->gpus; r++)
+    {
+      const ScNodeRun *run = &topology->runs[r];
+      const ScNodeType *type = &topology->types[run->type];
+      const ScDevice *device = type->device;
+      if (device->peak_flops[plan->dtype].value <= 0)
+        return fail (error, "/plan/dtype: found %s, which the %s cannot do", sc_dtype_name (plan->dtype), device->name);
+      if (plan->attention == SC_ATTENTION_FLASH && (device->flash_forward.n == 0 || device->flash_backward.n == 0))
+        return fail (error, "/plan/attention: found flash, but the %s has no flash attention (try \"unfused\")",
+                     device->name);
+      for (guint f = 0; f < topology->n_faults; f++)
+        {
+          const ScFault *fault = &topology->faults[f];
+          if (fault->kind != SC_FAULT_GPU || fault->factor > 0 || fault->node < node
+              || fault->node >= node + run->count)
+            continue;
+          if (first + (guint64) (fault->node - node) * type->gpus + fault->index < plan->gpus)
+            return fail (error, "/plan/gpus: the job takes the first %u GPUs, but GPU %u of node %u is dead",
+                         plan->gpus, fault->index, fault->node);
+        }
+      first += run->count * type->gpus;
+      node += run->count;
+    }
+  return TRUE;
+}
+
+/* ---- Derived numbers ---- */
+
+guint
+sc_workload_microbatches (const ScWorkload *workload)
+{
+  const ScPlan *plan = &workload->plan;
+  return (guint) (plan->global_batch / ((guint64) plan->dp * plan->micro_batch));
+}
+
+guint *
+sc_workload_stage_layers (const ScWorkload *workload)
+{
+  const ScPlan *plan = &workload->plan;
+  const guint n = plan->pp * plan->vpp;
+  guint *layers = g_new (guint, n);
+  if (plan->stage_layers != NULL)
+    {
+      memcpy (layers, plan->stage_layers, n * sizeof *layers);
+      return layers;
+    }
+  const guint slots = workload->model.layers + (plan->account_for_embedding ? 1 : 0) + (plan->account_for_loss ? 1 : 0);
+  const guint more = slots % n, first_more = (n - more) / 2;
+  for (guint i = 0; i < n; i++)
+    layers[i] = slots / n + (i >= first_more && i < first_more + more ? 1 : 0);
+  if (plan->account_for_embedding)
+    layers[0]--;
+  if (plan->account_for_loss)
+    layers[n - 1]--;
+  return layers;
+}

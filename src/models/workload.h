@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* workload.h - what is trained, and by which plan.
+ * Layer: models.  Filled by src/workload-json.c in the vocabulary of published training tables, checked by
+ * sc_workload_check(), const from then on. */
+#pragma once
+#include "models/device.h"
+#include "models/framework.h"
+#include "models/topology.h"
+
+typedef enum { SC_NORM_LAYERNORM, SC_NORM_RMSNORM } ScNorm;
+typedef enum { SC_POSITIONS_LEARNED, SC_POSITIONS_ROPE, SC_POSITIONS_ALIBI, SC_POSITIONS_NONE } ScPositions;
+typedef enum { SC_ATTENTION_FLASH, SC_ATTENTION_UNFUSED } ScAttention;
+typedef enum { SC_RECOMPUTE_NONE, SC_RECOMPUTE_SELECTIVE, SC_RECOMPUTE_FULL } ScRecompute;
+typedef enum { SC_SHARDING_NONE, SC_SHARDING_ZERO1, SC_SHARDING_DISTRIBUTED_OPTIMIZER } ScSharding;
+typedef enum { SC_ORDER_TP_CP_EP_DP_PP, SC_ORDER_TP_CP_EP_PP_DP } ScRankOrder;
+
+/* Symbols of MODELLING 0.2 in brackets. */
+typedef struct
+{
+  char       *name;
+  guint       hidden;    /* [h] */
+  guint       layers;    /* [L] */
+  guint       heads;     /* [a] */
+  guint       kv_heads;  /* [g] default heads */
+  guint       head_dim;  /* [d] default hidden / heads */
+  guint       ffn;       /* [f] width of one branch; default 4 x hidden */
+  gboolean    gated_mlp; /* SwiGLU: three matrices */
+  guint       vocab;     /* [V] as the run pads it */
+  gboolean    tied_embeddings;
+  ScNorm      norm;
+  ScPositions positions;
+  guint       max_positions;  /* rows of a learned position table; default seq */
+  gboolean    linear_bias;    /* biases on all linear layers and, with LayerNorm, on the norms */
+  gboolean    qkv_bias;       /* biases on Q, K, V only (Qwen2) */
+  gboolean    qk_norm;        /* norm of 2 x head_dim per layer (Qwen3) */
+  gboolean    embedding_norm; /* BLOOM: a norm behind the embedding */
+  double      dropout;        /* 0: no dropout kernels and masks */
+} ScModel;
+
+typedef struct
+{
+  guint       tp, pp, vpp, dp, cp, ep;
+  guint       gpus;              /* tp * pp * dp * cp */
+  gboolean    sequence_parallel; /* default tp > 1 where the workload says nothing: false */
+  ScSharding  sharding;
+  const char *schedule;          /* row of models/schedule.h: "none" (pp == 1), "1f1b", "interleaved" */
+  guint       microbatch_group;  /* interleaved: micro-batches per chunk and turn [G]; default pp */
+  guint      *stage_layers;      /* [pp * vpp] layers of virtual stage j, owned; NULL: balanced */
+  gboolean    account_for_embedding; /* balanced split: the embedding counts as a layer's slot */
+  gboolean    account_for_loss;      /* balanced split: the head and loss count as a layer's slot */
+  ScRecompute recompute;
+  guint       micro_batch;       /* [b] sequences */
+  guint       global_batch;      /* [B] sequences */
+  ScDtype     dtype;             /* bf16, fp16, fp32 */
+  ScDtype     grad_dtype;        /* width of the gradient buffer and of its reduction; default fp32 for bf16, fp16 for fp16 */
+  ScAttention attention;
+  gboolean    overlap_grad;      /* reduce buckets under the last backward */
+  gboolean    overlap_param;     /* gather parameters under the first forward (distributed optimizer) */
+  gboolean    overlap_p2p;       /* interleaved: sends and receives under compute */
+  gboolean    tp_overlap;        /* TP collectives under the GEMMs they feed, in pipelined chunks: refused as not modelled yet */
+  gboolean    scatter_gather;    /* without SP: send 1/tp of the boundary tensor and all-gather it */
+  guint64     bucket_params;     /* parameters per gradient bucket; default max(40e6, 1e6 dp) */
+  ScRankOrder rank_order;
+  gboolean    one_queue;         /* CUDA_DEVICE_MAX_CONNECTIONS=1 */
+} ScPlan;
+
+typedef struct
+{
+  char   *name;
+  char   *source;  /* where model and plan are published; NULL: own */
+  ScModel model;
+  guint   seq;     /* [s] tokens per sequence */
+  ScPlan  plan;
+  const ScFramework *framework; /* static row */
+} ScWorkload;
+
+void sc_workload_free (ScWorkload *workload);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScWorkload, sc_workload_free)
+
+#define SC_WORKLOAD_ERROR (sc_workload_error_quark ())
+GQuark sc_workload_error_quark (void);
+typedef enum
+{
+  SC_WORKLOAD_ERROR_INVALID, /* sizes that cannot be; the message starts with the JSON pointer of the key */
+} ScWorkloadError;
+
+/* Fills what was left out (0, NULL, dtype SC_N_DTYPES) and follows from other keys: kv_heads, head_dim, ffn,
+ * max_positions, schedule, microbatch_group, grad_dtype, bucket_params, and dp from gpus or gpus from dp. */
+gboolean sc_workload_complete (ScWorkload *workload, GError **error);
+
+/* Whatever no single key shows: divisions, world size, schedule against pp and vpp, layers against stages.
+ * Messages start with the JSON pointer of the key to change: "/plan/tp: 6 does not divide 64 heads (try 4 or 8)". */
+gboolean sc_workload_check (const ScWorkload *workload, GError **error);
+
+/* Whether the two go together: enough living GPUs, a data type and an attention that they can do.  Messages start with
+ * the pointer of the workload's key. */
+gboolean sc_workload_check_topology (const ScWorkload *workload, const ScTopology *topology, GError **error);
+
+guint sc_workload_microbatches (const ScWorkload *workload); /* [m] per pipeline and step */
+
+/* Layers of each virtual stage (stage j of an interleaved plan lives on rank j mod pp): [pp * vpp], caller frees.
+ * Given ones as they are.  Else the layers, plus a slot each for the embedding (first stage) and the loss (last stage)
+ * where the plan accounts for them, are spread evenly; where they do not divide, the stages in the middle take one
+ * more, as the first and the last also have the embedding and the head: 126 layers on 16 stages are 7, 14 x 8, 7. */
+guint *sc_workload_stage_layers (const ScWorkload *workload);
