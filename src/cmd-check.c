@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* cmd-check.c - stepcast check: are both inputs valid, and do they go together? */
+#include "cmd.h"
+#include "describe.h"
+#include "models/model.h"
+#include "units.h"
+
+static ScStatus
+run (const ScCommand *command, int argc, char **argv, GString *out, GError **error)
+{
+  g_auto (ScInputs) inputs = { .set = NULL };
+  const GOptionEntry entries[] = {
+    SC_INPUT_OPTIONS (&inputs),
+    { NULL, 0, 0, 0, NULL, NULL, NULL },
+  };
+  gboolean done;
+  if (!sc_cmd_parse (command, entries, &argc, &argv, out, &done, error))
+    return SC_STATUS_USAGE;
+  if (done)
+    return SC_STATUS_OK;
+  if (!sc_inputs_read (&inputs, argc, argv, error))
+    return SC_STATUS_DATA;
+
+  const ScWorkload *workload = inputs.workload;
+  g_autofree char *params = sc_format_count ((double) sc_model_params (&workload->model, workload->seq));
+  g_string_append_printf (out, "ok: %s, %s parameters, on %u of %u GPUs of %s: ", workload->name, params,
+                          workload->plan.gpus, inputs.topology->n_gpus, inputs.topology->name);
+  sc_describe_plan (workload, out);
+  g_string_append_c (out, '\n');
+  return SC_STATUS_OK;
+}
+
+const ScCommand sc_cmd_check = {
+  .name = "check",
+  .summary = "Check a topology and a workload without simulating",
+  .usage = "[TOPOLOGY WORKLOAD]",
+  .help = "Says in one line what they are, or what is wrong and where.",
+  .run = run,
+};

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* cmd-run.c - stepcast run: simulate one step and report it. */
+#include "cmd.h"
+#include "models/forecast.h"
+#include "report-timeline.h"
+#include "report-trace.h"
+#include "report.h"
+#include <string.h>
+
+typedef struct
+{
+  ScInputs inputs;
+  char *format, *output, *timeline, *trace, *detail;
+  gboolean require_fit;
+} RunOptions;
+
+static void
+run_options_clear (RunOptions *options)
+{
+  sc_inputs_clear (&options->inputs);
+  g_free (options->format);
+  g_free (options->output);
+  g_free (options->timeline);
+  g_free (options->trace);
+  g_free (options->detail);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RunOptions, run_options_clear)
+
+static gboolean
+is_stdout (const char *path)
+{
+  return path != NULL && strcmp (path, "-") == 0;
+}
+
+static gboolean G_GNUC_PRINTF (2, 3) fail_usage (GError **error, const char *format, ...)
+{
+  va_list args;
+  va_start (args, format);
+  g_autofree char *message = g_strdup_vprintf (format, args);
+  va_end (args);
+  g_set_error (error, SC_CMD_ERROR, SC_CMD_ERROR_USAGE, "run: %s", message);
+  return FALSE;
+}
+
+/* --format, or the extension of --output where that is a format's name, or the first. */
+static const ScReport *
+find_report (const RunOptions *options, GError **error)
+{
+  const ScReport *const *all = sc_report_all ();
+  if (options->format != NULL)
+    {
+      const ScReport *report = sc_report_find (options->format);
+      if (report == NULL)
+        {
+          g_autoptr (GString) names = g_string_new (NULL);
+          for (; *all != NULL; all++)
+            g_string_append_printf (names, "%s%s", names->len > 0 ? " or " : "", (*all)->name);
+          fail_usage (error, "--format: found \"%s\", expected %s", options->format, names->str);
+        }
+      return report;
+    }
+  const char *dot = options->output != NULL ? strrchr (options->output, '.') : NULL;
+  const ScReport *report = dot != NULL ? sc_report_find (dot + 1) : NULL;
+  return report != NULL ? report : all[0];
+}
+
+static gboolean
+check_options (const RunOptions *options, const ScReport *report, GError **error)
+{
+  if (options->detail != NULL && strcmp (options->detail, "kernel") != 0)
+    return fail_usage (error, "--detail: found \"%s\", expected kernel%s", options->detail,
+                       strcmp (options->detail, "layer") == 0 || strcmp (options->detail, "stage") == 0
+                           ? " (layer and stage are not modelled yet)"
+                           : "");
+  const gboolean report_on_stdout = options->output == NULL || is_stdout (options->output);
+  if (report_on_stdout && is_stdout (options->timeline) && report != &sc_report_text)
+    return fail_usage (error, "--timeline - would mix with the %s report, give one of them a file", report->name);
+  if (is_stdout (options->trace) && (report_on_stdout || is_stdout (options->timeline)))
+    return fail_usage (error, "--trace - would mix with the report, give one of them a file");
+  return TRUE;
+}
+
+static gboolean
+put (const char *path, const GString *text, GString *out, GError **error)
+{
+  if (path == NULL || is_stdout (path))
+    {
+      g_string_append_len (out, text->str, (gssize) text->len);
+      return TRUE;
+    }
+  return sc_write_file (path, text->str, text->len, error);
+}
+
+static gboolean
+write_outputs (const RunOptions *options, const ScReport *report, const ScSummary *summary, GString *out,
+               GError **error)
+{
+  g_autoptr (GString) text = g_string_new (NULL);
+  g_autoptr (GString) timeline = g_string_new (NULL);
+  if (!report->write (summary, text, error))
+    return FALSE;
+  if (options->timeline != NULL)
+    sc_timeline_draw (summary, timeline, SC_TIMELINE_WIDTH);
+  if (options->trace != NULL && !sc_trace_write (summary, options->trace, error))
+    return FALSE;
+  if (!put (options->output, text, out, error))
+    return FALSE;
+  if (options->timeline == NULL)
+    return TRUE;
+  if (is_stdout (options->timeline) && out->len > 0)
+    g_string_append_c (out, '\n');
+  return put (options->timeline, timeline, out, error);
+}
+
+static ScStatus
+run (const ScCommand *command, int argc, char **argv, GString *out, GError **error)
+{
+  g_auto (RunOptions) options = { .format = NULL };
+  const GOptionEntry entries[] = {
+    SC_INPUT_OPTIONS (&options.inputs),
+    { "format", 'f', 0, G_OPTION_ARG_FILENAME, &options.format,
+      "text or json; default: by the extension of --output, else text", "NAME" },
+    { "output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output, "Write the report to this file", "FILE" },
+    { "timeline", 0, 0, G_OPTION_ARG_FILENAME, &options.timeline, "Draw the pipeline in ASCII; - for standard output",
+      "FILE" },
+    { "trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "Write a Chrome trace, for Perfetto", "FILE" },
+    { "require-fit", 0, 0, G_OPTION_ARG_NONE, &options.require_fit, "Exit with status 1 where memory does not fit",
+      NULL },
+    { "detail", 0, 0, G_OPTION_ARG_FILENAME, &options.detail, "What is simulated: kernel (every kernel, the default)",
+      "NAME" },
+    { NULL, 0, 0, 0, NULL, NULL, NULL },
+  };
+  gboolean done;
+  if (!sc_cmd_parse (command, entries, &argc, &argv, out, &done, error))
+    return SC_STATUS_USAGE;
+  if (done)
+    return SC_STATUS_OK;
+  const ScReport *report = find_report (&options, error);
+  if (report == NULL || !check_options (&options, report, error)
+      || !sc_inputs_read (&options.inputs, argc, argv, error))
+    return SC_STATUS_USAGE;
+
+  g_autoptr (ScSummary) summary = sc_forecast (options.inputs.topology, options.inputs.workload, NULL, error);
+  if (summary == NULL || !write_outputs (&options, report, summary, out, error))
+    return SC_STATUS_INTERNAL;
+  return options.require_fit && summary->verdict == SC_VERDICT_DOES_NOT_FIT ? SC_STATUS_CONDITION : SC_STATUS_OK;
+}
+
+const ScCommand sc_cmd_run = {
+  .name = "run",
+  .summary = "Simulate one training step and report time and memory",
+  .usage = "[TOPOLOGY WORKLOAD]",
+  .help = "TOPOLOGY and WORKLOAD are JSON files, names of shipped ones (see stepcast list), or - for standard\n"
+          "input; without them the built-in example runs.  Their keys: stepcast list fields.\n"
+          "\n"
+          "--set changes one key before the file is read: topology.KEY goes to the topology, everything else\n"
+          "to the workload.  KEY is a path of names and array indices (topology.fabric.tiers.0.radix=64), VALUE\n"
+          "is JSON or a plain text.  topology.nodes=16 resizes a topology of one run of nodes.  Where plan.dp or\n"
+          "plan.gpus is set, the other one of the file gives way; where tp, pp or cp is and the file has both,\n"
+          "its gpus stay and dp follows.\n"
+          "\n"
+          "--device FILE stands in for the GPU of those node types that name it, or of all if none does.",
+  .run = run,
+};

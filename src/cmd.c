@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* cmd.c - commands as rows of one table, the one table of exit statuses, and what commands share. */
+#include "cmd.h"
+#include "json-in.h"
+#include "library.h"
+#include "models/forecast.h"
+#include "topology-json.h"
+#include "units.h"
+#include "workload-json.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EXAMPLE_TOPOLOGY "dgx-h100-8"
+#define EXAMPLE_WORKLOAD "llama3-70b"
+
+G_DEFINE_QUARK (sc - cmd - error - quark, sc_cmd_error)
+
+const ScCommand *const *
+sc_command_all (void)
+{
+  static const ScCommand *const commands[] = { &sc_cmd_run, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list, NULL };
+  return commands;
+}
+
+/* ---- Statuses ---- */
+
+const ScStatusRow *
+sc_status_all (guint *ret_n)
+{
+  static const ScStatusRow rows[] = {
+    { SC_STATUS_OK, "all went well" },
+    { SC_STATUS_CONDITION, "a requested condition failed (--require-fit)" },
+    { SC_STATUS_USAGE, "wrong usage: unknown command or option, or a --set that cannot be" },
+    { SC_STATUS_DATA, "bad data: an input that is not valid, or two that do not go together" },
+    { SC_STATUS_NO_INPUT, "no such input" },
+    { SC_STATUS_UNAVAILABLE, "unavailable: this build or machine cannot do that" },
+    { SC_STATUS_INTERNAL, "internal error: please report it" },
+    { SC_STATUS_CANNOT_CREATE, "an output file cannot be created" },
+    { SC_STATUS_IO, "input or output error" },
+    { SC_STATUS_SIGNAL, "128 + n: ended by signal n" },
+  };
+  *ret_n = G_N_ELEMENTS (rows);
+  return rows;
+}
+
+ScStatus
+sc_status_of_error (const GError *error)
+{
+  static const ScStatus library[] = {
+    [SC_LIBRARY_ERROR_NOT_FOUND] = SC_STATUS_NO_INPUT,
+    [SC_LIBRARY_ERROR_NOT_A_FILE] = SC_STATUS_DATA,
+    [SC_LIBRARY_ERROR_TOO_LARGE] = SC_STATUS_DATA,
+    [SC_LIBRARY_ERROR_IO] = SC_STATUS_IO,
+  };
+  static const ScStatus cmd[] = {
+    [SC_CMD_ERROR_USAGE] = SC_STATUS_USAGE,
+    [SC_CMD_ERROR_UNAVAILABLE] = SC_STATUS_UNAVAILABLE,
+    [SC_CMD_ERROR_CANNOT_CREATE] = SC_STATUS_CANNOT_CREATE,
+    [SC_CMD_ERROR_IO] = SC_STATUS_IO,
+  };
+
+  if (error->domain == G_OPTION_ERROR)
+    return SC_STATUS_USAGE;
+  if (error->domain == SC_INPUT_ERROR)
+    return error->code == SC_INPUT_ERROR_OVERRIDE ? SC_STATUS_USAGE : SC_STATUS_DATA;
+  if (error->domain == SC_WORKLOAD_ERROR || error->domain == SC_UNIT_ERROR
+      || g_error_matches (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_MISMATCH))
+    return SC_STATUS_DATA;
+  if (error->domain == SC_LIBRARY_ERROR && (guint) error->code < G_N_ELEMENTS (library))
+    return library[error->code];
+  if (error->domain == SC_CMD_ERROR && (guint) error->code < G_N_ELEMENTS (cmd))
+    return cmd[error->code];
+  return SC_STATUS_INTERNAL;
+}
+
+/* ---- Options ---- */
+
+gboolean
+sc_cmd_parse (const ScCommand *command, const GOptionEntry *entries, int *argc, char ***argv, GString *out,
+              gboolean *ret_done, GError **error)
+{
+  gboolean help = FALSE;
+  const GOptionEntry common[] = {
+    { "help", 'h', G_OPTION_FLAG_NONE, G_OPTION_ARG_NONE, &help, "Print this help", NULL },
+    { NULL, 0, 0, 0, NULL, NULL, NULL },
+  };
+  g_autofree char *program = g_strdup_printf ("stepcast %s", command->name);
+  g_autofree char *summary = g_strdup_printf ("%s.", command->summary);
+  g_autoptr (GOptionContext) context = g_option_context_new (command->usage);
+  g_set_prgname (program);
+  g_option_context_set_help_enabled (context, FALSE);
+  g_option_context_set_summary (context, summary);
+  if (command->help != NULL)
+    g_option_context_set_description (context, command->help);
+  if (entries != NULL)
+    g_option_context_add_main_entries (context, entries, NULL);
+  g_option_context_add_main_entries (context, common, NULL);
+
+  *ret_done = FALSE;
+  if (!g_option_context_parse (context, argc, argv, error))
+    {
+      g_prefix_error (error, "%s: ", command->name);
+      return FALSE;
+    }
+  if (*argc > 1
+      && strcmp ((*argv)[1], "--") == 0) /* GLib leaves it where something follows that looks like an option */
+    {
+      memmove (&(*argv)[1], &(*argv)[2], (gsize) (*argc - 1) * sizeof **argv);
+      (*argc)--;
+    }
+  if (help)
+    {
+      g_autofree char *text = g_option_context_get_help (context, TRUE, NULL);
+      g_string_append (out, text);
+      *ret_done = TRUE;
+    }
+  return TRUE;
+}
+
+/* ---- Inputs ---- */
+
+void
+sc_inputs_clear (ScInputs *inputs)
+{
+  g_clear_pointer (&inputs->set, g_strfreev);
+  g_clear_pointer (&inputs->device, g_free);
+  g_clear_pointer (&inputs->topology, sc_topology_free);
+  g_clear_pointer (&inputs->workload, sc_workload_free);
+}
+
+gboolean
+sc_inputs_read (ScInputs *inputs, int argc, char **argv, GError **error)
+{
+  if (argc != 1 && argc != 3)
+    {
+      g_set_error (error, SC_CMD_ERROR, SC_CMD_ERROR_USAGE,
+                   "%s: found %d argument%s, expected TOPOLOGY and WORKLOAD (or none for the built-in example)",
+                   argv[0], argc - 1, argc == 2 ? "" : "s");
+      return FALSE;
+    }
+  const char *topology = argc == 3 ? argv[1] : EXAMPLE_TOPOLOGY;
+  const char *workload = argc == 3 ? argv[2] : EXAMPLE_WORKLOAD;
+  const guint n_stdin = (strcmp (topology, "-") == 0 ? 1 : 0) + (strcmp (workload, "-") == 0 ? 1 : 0)
+                        + (g_strcmp0 (inputs->device, "-") == 0 ? 1 : 0);
+  if (n_stdin > 1)
+    {
+      g_set_error (error, SC_CMD_ERROR, SC_CMD_ERROR_USAGE,
+                   "%s: found \"-\" for %u inputs, expected standard input for one", argv[0], n_stdin);
+      return FALSE;
+    }
+  inputs->topology = sc_topology_load (topology, inputs->set, inputs->device, error);
+  if (inputs->topology == NULL)
+    return FALSE;
+  inputs->workload = sc_workload_load (workload, inputs->set, error);
+  if (inputs->workload == NULL)
+    return FALSE;
+  if (!sc_workload_check_topology (inputs->workload, inputs->topology, error))
+    {
+      g_prefix_error (error, "%s: ", workload);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+/* ---- Output ---- */
+
+static gboolean
+fail_write (const char *path, int why, GError **error)
+{
+  const gboolean io = why == ENOSPC || why == EIO || why == EDQUOT || why == EFBIG || why == EPIPE;
+  g_set_error (error, SC_CMD_ERROR, io ? SC_CMD_ERROR_IO : SC_CMD_ERROR_CANNOT_CREATE, "%s: cannot %s: %s", path,
+               io ? "write" : "create", g_strerror (why));
+  return FALSE;
+}
+
+static gboolean
+write_all (int fd, const char *text, gsize length)
+{
+  while (length > 0)
+    {
+      const gssize n = write (fd, text, length);
+      if (n < 0 && errno == EINTR)
+        continue;
+      if (n < 0)
+        return FALSE;
+      text += n;
+      length -= (gsize) n;
+    }
+  return TRUE;
+}
+
+/* /dev/null, a pipe, a terminal: nothing to replace. */
+static gboolean
+write_in_place (const char *path, const char *text, gsize length, GError **error)
+{
+  const int fd = g_open (path, O_WRONLY | O_CLOEXEC, 0);
+  if (fd < 0)
+    return fail_write (path, errno, error);
+  const gboolean written = write_all (fd, text, length);
+  const int why = errno;
+  if (close (fd) != 0 && written)
+    return fail_write (path, errno, error);
+  return written || fail_write (path, why, error);
+}
+
+gboolean
+sc_write_file (const char *path, const char *text, gsize length, GError **error)
+{
+  g_autofree char *real = realpath (path, NULL); /* replace what a link points to, not the link */
+  const char *target = real != NULL ? real : path;
+  struct stat info;
+  const gboolean exists = stat (target, &info) == 0;
+  if (exists && S_ISDIR (info.st_mode))
+    return fail_write (path, EISDIR, error);
+  if (exists && !S_ISREG (info.st_mode))
+    return write_in_place (path, text, length, error);
+
+  g_autofree char *temporary = g_strdup_printf ("%s.XXXXXX", target);
+  const int fd = g_mkstemp_full (temporary, O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0)
+    return fail_write (path, errno, error);
+  if (exists)
+    (void) fchmod (fd, info.st_mode & 0777); /* keeps its permissions, as far as we may */
+  gboolean written = write_all (fd, text, length);
+  int why = errno;
+  if (close (fd) != 0 && written)
+    {
+      written = FALSE;
+      why = errno;
+    }
+  if (written && g_rename (temporary, target) != 0)
+    {
+      written = FALSE;
+      why = errno;
+    }
+  if (written)
+    return TRUE;
+  g_unlink (temporary);
+  return fail_write (path, why, error);
+}

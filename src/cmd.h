@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* cmd.h - commands as rows of one table, and the one table of exit statuses.
+ * Layer: src.  A command parses its options, appends what it has to say to @out and returns a status, or sets an
+ * error; main.c alone writes stdout, prints errors and turns them into a status. */
+#pragma once
+#include "models/topology.h"
+#include "models/workload.h"
+
+typedef enum
+{
+  SC_STATUS_OK = 0,
+  SC_STATUS_CONDITION = 1,
+  SC_STATUS_USAGE = 2,
+  SC_STATUS_DATA = 65, /* numbers from here on as in sysexits.h */
+  SC_STATUS_NO_INPUT = 66,
+  SC_STATUS_UNAVAILABLE = 69,
+  SC_STATUS_INTERNAL = 70,
+  SC_STATUS_CANNOT_CREATE = 73,
+  SC_STATUS_IO = 74,
+  SC_STATUS_SIGNAL = 128, /* + number of the signal */
+} ScStatus;
+
+typedef struct
+{
+  ScStatus    status;
+  const char *text; /* one line for people */
+} ScStatusRow;
+
+const ScStatusRow *sc_status_all (guint *ret_n);
+ScStatus           sc_status_of_error (const GError *error);
+
+#define SC_CMD_ERROR (sc_cmd_error_quark ())
+GQuark sc_cmd_error_quark (void);
+typedef enum
+{
+  SC_CMD_ERROR_USAGE,         /* status 2 */
+  SC_CMD_ERROR_UNAVAILABLE,   /* status 69: this build or machine cannot do that */
+  SC_CMD_ERROR_CANNOT_CREATE, /* status 73 */
+  SC_CMD_ERROR_IO,            /* status 74 */
+} ScCmdError;
+
+typedef struct ScCommand ScCommand;
+struct ScCommand
+{
+  const char *name;
+  const char *summary; /* one sentence, no full stop */
+  const char *usage;   /* what follows the name: "[TOPOLOGY WORKLOAD]" */
+  const char *help;    /* a paragraph below the options, or NULL */
+  /* @argv[0] is the name.  Status of a run without error; what it returns beside an error is ignored. */
+  ScStatus (*run) (const ScCommand *command, int argc, char **argv, GString *out, GError **error);
+};
+
+extern const ScCommand sc_cmd_run;
+extern const ScCommand sc_cmd_check;
+extern const ScCommand sc_cmd_list;
+extern const ScCommand sc_cmd_show;
+
+const ScCommand *const *sc_command_all (void); /* NULL-ended */
+
+/* Parses @argv by @entries (NULL-ended; give text arguments the type FILENAME: no charset conversion) and leaves the
+ * positional arguments in @argv[1..].  --help appends the help to @out and sets *ret_done: return SC_STATUS_OK then. */
+gboolean sc_cmd_parse (const ScCommand *command, const GOptionEntry *entries, int *argc, char ***argv, GString *out,
+                       gboolean *ret_done, GError **error);
+
+/* The two inputs that run, check and show share. */
+typedef struct
+{
+  char      **set;    /* --set, NULL-ended */
+  char       *device; /* --device */
+  ScTopology *topology;
+  ScWorkload *workload;
+} ScInputs;
+
+void sc_inputs_clear (ScInputs *inputs);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (ScInputs, sc_inputs_clear)
+
+/* Rows for a command's GOptionEntry table. */
+#define SC_INPUT_OPTIONS(inputs)                                                                                       \
+  { "set", 's', G_OPTION_FLAG_NONE, G_OPTION_ARG_FILENAME_ARRAY, &(inputs)->set,                                       \
+    "Override one input key (repeatable): plan.tp=4, model.layers=80, seq=4096, topology.nodes=16", "KEY=VALUE" },     \
+  { "device", 0, G_OPTION_FLAG_NONE, G_OPTION_ARG_FILENAME, &(inputs)->device,                                         \
+    "Use this device file in place of the topology's GPU", "FILE" }
+
+/* Reads and checks @argv[1] = TOPOLOGY and @argv[2] = WORKLOAD, paths or names of shipped ones; without arguments the
+ * built-in example.  Checks also that the two go together. */
+gboolean sc_inputs_read (ScInputs *inputs, int argc, char **argv, GError **error);
+
+/* Replaces @path by @text in one step (temporary file, rename); devices and pipes are written to as they are. */
+gboolean sc_write_file (const char *path, const char *text, gsize length, GError **error);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* describe.h - models, plans and jobs in one line each, and the words for their choices. */
+#pragma once
+#include "models/summary.h"
+
+/* The words of workload files. */
+const char *sc_sharding_word (ScSharding sharding);    /* "none", "zero1", "distributed-optimizer" */
+const char *sc_recompute_word (ScRecompute recompute); /* "none", "selective", "full" */
+const char *sc_attention_word (ScAttention attention); /* "flash", "unfused" */
+const char *sc_rank_order_word (ScRankOrder order);    /* "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp" */
+
+/* Each appends to @out, without a line end. */
+void sc_describe_model (const ScWorkload *workload, GString *out);   /* "80 layers, hidden 8192, ..." */
+void sc_describe_plan (const ScWorkload *workload, GString *out);    /* "TP 8 + SP, PP 4 x 5 chunks (interleaved), ..." */
+void sc_describe_batch (const ScSummary *summary, GString *out);     /* "128 sequences of 8192 tokens ..." */
+void sc_describe_hardware (const ScSummary *summary, GString *out);  /* "64 x h100-sxm-80gb, 8 of the 2048 nodes of ..." */
+
+/* Appends @text, broken at blanks so that no line passes @width columns (where words allow it); continuation lines
+ * begin with @indent blanks.  The first line begins at column @column. */
+void sc_append_wrapped (GString *out, const char *text, guint column, guint indent, guint width);

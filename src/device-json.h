@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* device-json.h - device files: one type of GPU, every number with its grade and source.
+ * Layer: src. */
+#pragma once
+#include "fields.h"
+#include "models/device.h"
+
+extern const ScFieldTable sc_device_table;
+extern const ScFieldTable sc_device_peak_table; /* peak_flops of sc_device_table */
+
+ScDevice *sc_device_from_json (const ScJson *json, GError **error);
+
+/* A device file by path, or a shipped one by name. */
+ScDevice *sc_device_load (const char *argument, GError **error);
+
+/* A shipped device by name or alias; NULL without an error if there is none. */
+ScDevice *sc_device_find (const char *name, GError **error);
+
+/* Name or alias of a shipped device that @name is most likely a slip of; caller frees. */
+char *sc_device_nearest (const char *name);
+
+/* Whether @device is called @name, without regard to case, blanks, '-' and '_'. */
+gboolean sc_device_is_called (const ScDevice *device, const char *name);

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* report-json.c - a summary for programs: stable keys, SI units in the key names, fractions instead of percent.
+ * doc/report-json.md describes every key; a key may be added, but what is there stays until schema_version changes. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+#include <math.h>
+#include "describe.h"
+#include "json-in.h"
+#include "report.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unknown"
+#endif
+
+#define SCHEMA_VERSION 1
+
+/* JSON has no NaN and no infinity, and cJSON would print null: the first number of that kind fails the report. */
+typedef struct
+{
+  const char *not_finite; /* its key, static */
+} Writer;
+
+static void
+add_number (Writer *w, cJSON *object, const char *key, double value)
+{
+  if (!isfinite (value) && w->not_finite == NULL)
+    w->not_finite = key;
+  cJSON_AddNumberToObject (object, key, value);
+}
+
+/* Integers beyond 2^53 keep every digit: a double would not. */
+static void
+add_integer (cJSON *object, const char *key, gint64 value)
+{
+  g_autofree char *text = g_strdup_printf ("%" G_GINT64_FORMAT, value);
+  cJSON_AddRawToObject (object, key, text);
+}
+
+static void
+add_unsigned (cJSON *object, const char *key, guint64 value)
+{
+  g_autofree char *text = g_strdup_printf ("%" G_GUINT64_FORMAT, value);
+  cJSON_AddRawToObject (object, key, text);
+}
+
+static void
+add_bool (cJSON *object, const char *key, gboolean value)
+{
+  cJSON_AddBoolToObject (object, key, value);
+}
+
+/* NULL becomes null; what is not UTF-8 is repaired. */
+static void
+add_string (cJSON *object, const char *key, const char *value)
+{
+  if (value == NULL)
+    {
+      cJSON_AddNullToObject (object, key);
+      return;
+    }
+  g_autofree char *valid = g_utf8_make_valid (value, -1);
+  cJSON_AddStringToObject (object, key, valid);
+}
+
+static void
+add_topology (const ScSummary *s, cJSON *root)
+{
+  cJSON *o = cJSON_AddObjectToObject (root, "topology");
+  add_string (o, "name", s->topology->name);
+  add_unsigned (o, "nodes", s->topology->n_nodes);
+  add_unsigned (o, "gpus", s->topology->n_gpus);
+  add_unsigned (o, "nodes_used", s->nodes);
+  add_unsigned (o, "gpus_used", s->gpus);
+  cJSON *devices = cJSON_AddArrayToObject (o, "devices");
+  for (guint i = 0; i < s->n_classes; i++)
+    {
+      const ScDevice *device = s->classes[i].device;
+      gboolean seen = device == NULL;
+      for (guint k = 0; k < i; k++)
+        seen |= s->classes[k].device == device;
+      if (!seen)
+        cJSON_AddItemToArray (devices, cJSON_CreateString (device->name));
+    }
+}
+
+static void
+add_model (const ScSummary *s, cJSON *workload)
+{
+  const ScModel *m = &s->workload->model;
+  cJSON *o = cJSON_AddObjectToObject (workload, "model");
+  add_string (o, "name", m->name);
+  add_unsigned (o, "params", s->params);
+  add_unsigned (o, "hidden", m->hidden);
+  add_unsigned (o, "layers", m->layers);
+  add_unsigned (o, "heads", m->heads);
+  add_unsigned (o, "kv_heads", m->kv_heads);
+  add_unsigned (o, "head_dim", m->head_dim);
+  add_unsigned (o, "ffn", m->ffn);
+  add_bool (o, "gated_mlp", m->gated_mlp);
+  add_unsigned (o, "vocab", m->vocab);
+  add_bool (o, "tied_embeddings", m->tied_embeddings);
+}
+
+static void
+add_plan (const ScSummary *s, cJSON *workload)
+{
+  const ScPlan *p = &s->workload->plan;
+  cJSON *o = cJSON_AddObjectToObject (workload, "plan");
+  add_unsigned (o, "tp", p->tp);
+  add_unsigned (o, "pp", p->pp);
+  add_unsigned (o, "vpp", p->vpp);
+  add_unsigned (o, "dp", p->dp);
+  add_unsigned (o, "cp", p->cp);
+  add_unsigned (o, "ep", p->ep);
+  add_unsigned (o, "gpus", p->gpus);
+  add_bool (o, "sequence_parallel", p->sequence_parallel);
+  add_string (o, "sharding", sc_sharding_word (p->sharding));
+  add_string (o, "schedule", p->schedule);
+  add_unsigned (o, "microbatch_group", p->microbatch_group);
+  g_autofree guint *layers = sc_workload_stage_layers (s->workload);
+  cJSON *stage_layers = cJSON_AddArrayToObject (o, "stage_layers");
+  for (guint i = 0; i < p->pp * p->vpp; i++)
+    cJSON_AddItemToArray (stage_layers, cJSON_CreateNumber (layers[i]));
+  add_string (o, "recompute", sc_recompute_word (p->recompute));
+  add_unsigned (o, "micro_batch", p->micro_batch);
+  add_unsigned (o, "global_batch", p->global_batch);
+  add_string (o, "dtype", sc_dtype_name (p->dtype));
+  add_string (o, "grad_dtype", sc_dtype_name (p->grad_dtype));
+  add_string (o, "attention", sc_attention_word (p->attention));
+  add_bool (o, "overlap_grad", p->overlap_grad);
+  add_bool (o, "overlap_param", p->overlap_param);
+  add_bool (o, "overlap_p2p", p->overlap_p2p);
+  add_bool (o, "tp_overlap", p->tp_overlap);
+  add_bool (o, "scatter_gather", p->scatter_gather);
+  add_unsigned (o, "bucket_params", p->bucket_params);
+  add_string (o, "rank_order", sc_rank_order_word (p->rank_order));
+  add_bool (o, "one_queue", p->one_queue);
+}
+
+static void
+add_workload (const ScSummary *s, cJSON *root)
+{
+  const ScWorkload *w = s->workload;
+  cJSON *o = cJSON_AddObjectToObject (root, "workload");
+  add_string (o, "name", w->name);
+  add_unsigned (o, "seq", w->seq);
+  add_unsigned (o, "microbatches", s->microbatches);
+  add_string (o, "framework", w->framework != NULL ? w->framework->name : NULL);
+  add_string (o, "framework_version", w->framework != NULL ? w->framework->version : NULL);
+  add_model (s, o);
+  add_plan (s, o);
+}
+
+/* The parts of the step, twice: in seconds to read, in picoseconds to add up. */
+static void
+add_times (Writer *w, cJSON *object, const ScTime time[SC_N_TIMES])
+{
+  cJSON *seconds = cJSON_AddObjectToObject (object, "time_s");
+  for (ScTimeKind k = 0; k < SC_N_TIMES; k++)
+    add_number (w, seconds, sc_time_kind_name (k), sc_time_to_s (time[k]));
+  cJSON *exact = cJSON_AddObjectToObject (object, "time_ps");
+  for (ScTimeKind k = 0; k < SC_N_TIMES; k++)
+    add_integer (exact, sc_time_kind_name (k), time[k]);
+}
+
+static void
+add_step (Writer *w, const ScSummary *s, cJSON *object)
+{
+  add_number (w, object, "step_time_s", sc_time_to_s (s->step));
+  add_integer (object, "step_time_ps", s->step);
+}
+
+static void
+add_stages (Writer *w, const ScSummary *s, cJSON *root)
+{
+  cJSON *array = cJSON_AddArrayToObject (root, "stages");
+  for (guint i = 0; i < s->n_stages; i++)
+    {
+      const ScStageSummary *stage = &s->stages[i];
+      cJSON *o = cJSON_CreateObject ();
+      cJSON_AddItemToArray (array, o);
+      add_unsigned (o, "stage", stage->stage);
+      add_unsigned (o, "class", stage->class_id);
+      add_unsigned (o, "layers", stage->layers);
+      add_times (w, o, stage->time);
+      add_step (w, s, o);
+    }
+}
+
+static void
+add_memory_of_class (Writer *w, const ScClassSummary *c, cJSON *o)
+{
+  add_unsigned (o, "peak_allocated_bytes", c->peak_allocated_bytes);
+  add_unsigned (o, "peak_reserved_bytes", c->peak_reserved_bytes);
+  add_unsigned (o, "peak_device_bytes", c->peak_device_bytes);
+  add_unsigned (o, "capacity_bytes", c->capacity_bytes);
+  add_string (o, "verdict", sc_verdict_name (c->verdict));
+  cJSON *kinds = cJSON_AddObjectToObject (o, "at_peak_bytes");
+  for (ScMemKind k = 0; k < SC_N_MEMS; k++)
+    add_unsigned (kinds, sc_mem_kind_name (k), c->at_peak[k]);
+  add_unsigned (o, "context_bytes", c->context_bytes);
+  add_unsigned (o, "nccl_bytes", c->nccl_bytes);
+  add_unsigned (o, "workspace_bytes", c->workspace_bytes);
+  add_number (w, o, "peak_time_s", sc_time_to_s (c->peak_time));
+  add_string (o, "peak_op", c->peak_op);
+}
+
+static void
+add_classes (Writer *w, const ScSummary *s, cJSON *root)
+{
+  cJSON *array = cJSON_AddArrayToObject (root, "classes");
+  for (guint i = 0; i < s->n_classes; i++)
+    {
+      const ScClassSummary *c = &s->classes[i];
+      cJSON *o = cJSON_CreateObject ();
+      cJSON_AddItemToArray (array, o);
+      add_unsigned (o, "class", i);
+      add_unsigned (o, "stage", c->stage);
+      add_unsigned (o, "representative_rank", c->representative);
+      add_unsigned (o, "ranks", c->n_ranks);
+      add_unsigned (o, "node", c->node);
+      add_unsigned (o, "gpu", c->gpu);
+      add_string (o, "device", c->device != NULL ? c->device->name : NULL);
+      add_unsigned (o, "params", c->params);
+      add_number (w, o, "end_s", sc_time_to_s (c->end));
+      add_times (w, o, c->time);
+      cJSON *memory = cJSON_AddObjectToObject (o, "memory");
+      add_memory_of_class (w, c, memory);
+    }
+}
+
+static void
+add_memory (Writer *w, const ScSummary *s, cJSON *root)
+{
+  cJSON *o = cJSON_AddObjectToObject (root, "memory");
+  add_unsigned (o, "class", s->memory_class);
+  add_unsigned (o, "stage", s->classes[s->memory_class].stage);
+  add_number (w, o, "margin", s->memory_margin);
+  add_memory_of_class (w, &s->classes[s->memory_class], o);
+}
+
+static void
+add_fold (const ScSummary *s, cJSON *root)
+{
+  cJSON *o = cJSON_AddObjectToObject (root, "fold");
+  add_unsigned (o, "rank_classes", s->n_rank_classes);
+  add_unsigned (o, "groups", s->n_groups);
+  add_unsigned (o, "families", s->n_families);
+  add_unsigned (o, "links", s->n_links);
+  add_unsigned (o, "link_classes", s->n_link_classes);
+  add_bool (o, "approximate", s->fold_approximate);
+  add_string (o, "note", s->fold_note);
+}
+
+static gboolean
+json_write (const ScSummary *s, GString *out, GError **error)
+{
+  Writer w = { NULL };
+  g_autoptr (cJSON) root = cJSON_CreateObject ();
+  cJSON_AddNumberToObject (root, "schema_version", SCHEMA_VERSION);
+  add_string (root, "stepcast_version", PACKAGE_VERSION);
+  add_topology (s, root);
+  add_workload (s, root);
+  add_step (&w, s, root);
+  add_number (&w, root, "tokens_per_step", s->tokens_per_step);
+  add_number (&w, root, "tokens_per_s", s->tokens_per_s);
+  add_number (&w, root, "tokens_per_s_per_gpu", s->tokens_per_s_per_gpu);
+  add_number (&w, root, "model_tflops_per_gpu", s->model_tflops_per_gpu);
+  add_number (&w, root, "mfu_half_causal", s->mfu_half_causal);
+  add_number (&w, root, "mfu_full", s->mfu_full);
+  add_number (&w, root, "mfu_6n", s->mfu_6n);
+  add_number (&w, root, "hfu", s->hfu);
+  add_number (&w, root, "model_flops_half", s->model_flops_half);
+  add_number (&w, root, "model_flops_full", s->model_flops_full);
+  add_number (&w, root, "model_flops_6n", s->model_flops_6n);
+  add_number (&w, root, "hardware_flops", s->hardware_flops);
+  add_number (&w, root, "peak_flops_per_s_per_gpu", s->peak_flops_per_gpu);
+  add_number (&w, root, "bubble_fraction", s->bubble_fraction);
+  add_number (&w, root, "bubble_over_ideal", s->bubble_over_ideal);
+  add_number (&w, root, "bubble_fraction_ideal", s->bubble_fraction_ideal);
+  add_number (&w, root, "bubble_over_ideal_ideal", s->bubble_over_ideal_ideal);
+  add_memory (&w, s, root);
+  add_stages (&w, s, root);
+  add_classes (&w, s, root);
+  add_fold (s, root);
+  cJSON *evidence = cJSON_AddObjectToObject (root, "evidence");
+  for (ScGrade g = 0; g < SC_N_GRADES; g++)
+    add_number (&w, evidence, sc_grade_name (g), s->grade_share[g]);
+  cJSON *assumptions = cJSON_AddArrayToObject (root, "assumptions");
+  for (guint i = 0; s->assumptions != NULL && i < s->assumptions->len; i++)
+    {
+      g_autofree char *valid = g_utf8_make_valid (g_ptr_array_index (s->assumptions, i), -1);
+      cJSON_AddItemToArray (assumptions, cJSON_CreateString (valid));
+    }
+  if (w.not_finite != NULL)
+    {
+      g_set_error (error, SC_REPORT_ERROR, SC_REPORT_ERROR_NOT_FINITE, "report: %s is not a finite number", w.not_finite);
+      return FALSE;
+    }
+  char *text = cJSON_Print (root);
+  g_string_append (out, text);
+  g_string_append_c (out, '\n');
+  cJSON_free (text);
+  return TRUE;
+}
+
+const ScReport sc_report_json = { .name = "json", .summary = "for programs: stable keys, SI units", .write = json_write };

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* report-text.c - a summary for people: the answer first, then where it comes from; at most 100 columns. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+#include <string.h>
+#include "describe.h"
+#include "report.h"
+#include "units.h"
+
+#define WIDTH    100
+#define MAX_ROWS 16
+#define GIB      (1024.0 * 1024 * 1024)
+
+static double
+percent (double part, double whole)
+{
+  return whole > 0 ? 100 * part / whole : 0;
+}
+
+/* ---- The answer ---- */
+
+/* Appends "72.1 % forward and backward, 12.4 % bubble, ...": mean over stages, largest first, down to @least percent.
+ * Blanks inside of an entry are tabs, so that lines break between entries. */
+static void
+append_shares (const ScSummary *s, double least, GString *out)
+{
+  double share[SC_N_TIMES] = { 0 };
+  for (guint i = 0; i < s->n_stages; i++)
+    for (ScTimeKind k = 0; k < SC_N_TIMES; k++)
+      share[k] += percent ((double) s->stages[i].time[k], (double) s->step) / s->n_stages;
+  share[SC_TIME_FORWARD] += share[SC_TIME_BACKWARD];
+  share[SC_TIME_BACKWARD] = 0;
+  for (gboolean first = TRUE;; first = FALSE)
+    {
+      ScTimeKind best = 0;
+      for (ScTimeKind k = 1; k < SC_N_TIMES; k++)
+        if (share[k] > share[best])
+          best = k;
+      if (share[best] < least)
+        break;
+      g_autofree char *name = g_strdup (best == SC_TIME_FORWARD ? "forward and backward" : sc_time_kind_label (best));
+      g_string_append_printf (out, "%s%.1f\t%%\t%s", first ? "" : ", ", share[best], g_strdelimit (name, " ", '\t'));
+      share[best] = 0;
+    }
+  double rest = 0;
+  for (ScTimeKind k = 0; k < SC_N_TIMES; k++)
+    rest += share[k];
+  if (rest >= 0.05)
+    g_string_append_printf (out, ", %.1f\t%%\tother", rest);
+}
+
+static void
+append_verdict (const ScSummary *s, GString *out)
+{
+  const ScClassSummary *c = &s->classes[s->memory_class];
+  const double device = (double) c->peak_device_bytes, capacity = (double) c->capacity_bytes;
+  g_autofree char *need = sc_format_bytes (device), *have = sc_format_bytes (capacity);
+  g_string_append_printf (out, "%s: %s of %s", sc_verdict_name (s->verdict), need, have);
+  if (device <= capacity)
+    g_string_append_printf (out, ", %.1f %% free", percent (capacity - device, capacity));
+  else
+    {
+      g_autofree char *missing = sc_format_bytes (device - capacity);
+      g_string_append_printf (out, ", %s too much", missing);
+    }
+}
+
+static void
+write_answer (const ScSummary *s, GString *out)
+{
+  const ScWorkload *w = s->workload;
+  g_string_append_printf (out, "%s: ", w->name);
+  sc_describe_hardware (s, out);
+  g_string_append (out, "\n  ");
+  sc_describe_plan (w, out);
+  g_string_append (out, "\n  ");
+  sc_describe_batch (s, out);
+
+  g_autofree char *step = sc_format_seconds (sc_time_to_s (s->step));
+  g_autofree char *tokens = sc_format_count (s->tokens_per_s), *each = sc_format_count (s->tokens_per_s_per_gpu);
+  g_string_append_printf (out, "\n\n  Step    %-12s%s tokens/s, %s tokens/s per GPU\n", step, tokens, each);
+  g_autofree char *rate = g_strdup_printf ("%.1f %%", 100 * s->mfu_half_causal);
+  g_string_append_printf (out, "  MFU     %-12s%.1f TFLOP/s per GPU; HFU %.1f %% (causal attention counted half)\n", rate,
+                          s->model_tflops_per_gpu, 100 * s->hfu);
+  g_string_append (out, "  Memory  ");
+  append_verdict (s, out);
+  g_string_append (out, "\n  Time    ");
+  g_autoptr (GString) shares = g_string_new (NULL);
+  append_shares (s, 0.5, shares);
+  const gsize start = out->len;
+  sc_append_wrapped (out, shares->str, 10, 10, WIDTH);
+  g_strdelimit (out->str + start, "\t", ' ');
+  g_string_append_c (out, '\n');
+}
+
+/* ---- Rows: all stages, or the first, the last and ranges between them ---- */
+
+typedef struct
+{
+  guint first, last;
+} Range;
+
+static guint
+stage_ranges (guint n_stages, Range ranges[MAX_ROWS])
+{
+  if (n_stages <= MAX_ROWS)
+    {
+      for (guint i = 0; i < n_stages; i++)
+        ranges[i] = (Range) { i, i };
+      return n_stages;
+    }
+  const guint inner = n_stages - 2, n = MAX_ROWS - 2;
+  ranges[0] = (Range) { 0, 0 };
+  for (guint i = 0; i < n; i++)
+    ranges[1 + i] = (Range) { 1 + inner * i / n, inner * (i + 1) / n };
+  ranges[MAX_ROWS - 1] = (Range) { n_stages - 1, n_stages - 1 };
+  return MAX_ROWS;
+}
+
+static void
+append_range (const Range *range, GString *out)
+{
+  g_autofree char *text = range->first == range->last ? g_strdup_printf ("%u", range->first)
+                                                      : g_strdup_printf ("%u-%u", range->first, range->last);
+  g_string_append_printf (out, "  %-6s", text);
+}
+
+/* ---- Where the time goes ---- */
+
+static const struct
+{
+  const char *wide, *narrow;
+} time_headings[SC_N_TIMES] = {
+  [SC_TIME_FORWARD] = { "forward", "fwd" },
+  [SC_TIME_BACKWARD] = { "backward", "bwd" },
+  [SC_TIME_RECOMPUTE] = { "recompute", "recomp" },
+  [SC_TIME_OPTIMIZER] = { "optimizer", "optim" },
+  [SC_TIME_COMM_TP] = { "TP comm", "TP" },
+  [SC_TIME_COMM_CP] = { "CP comm", "CP" },
+  [SC_TIME_COMM_EP] = { "EP comm", "EP" },
+  [SC_TIME_COMM_PP] = { "PP comm", "PP" },
+  [SC_TIME_COMM_DP] = { "DP comm", "DP" },
+  [SC_TIME_BUBBLE] = { "bubble", "bubble" },
+  [SC_TIME_LATE_PEER] = { "late peer", "late" },
+  [SC_TIME_HOST] = { "host", "host" },
+};
+
+typedef struct
+{
+  double      ps;   /* picoseconds of one unit */
+  const char *name;
+  int         decimals;
+} TimeUnit;
+
+/* So that no number of a step needs more than six characters. */
+static TimeUnit
+time_unit (ScTime step)
+{
+  const double s = sc_time_to_s (step);
+  if (s < 10e-3)
+    return (TimeUnit) { 1e6, "us", 1 };
+  if (s < 10)
+    return (TimeUnit) { 1e9, "ms", 1 };
+  return (TimeUnit) { 1e12, "s", s < 100 ? 3 : s < 1000 ? 2 : 1 };
+}
+
+static void
+write_time (const ScSummary *s, GString *out)
+{
+  gboolean shown[SC_N_TIMES] = { FALSE };
+  guint columns = 1;
+  for (ScTimeKind k = 0; k < SC_N_TIMES; k++)
+    {
+      for (guint i = 0; i < s->n_stages; i++)
+        shown[k] |= s->stages[i].time[k] != 0;
+      columns += shown[k];
+    }
+  const gboolean wide = 14 + 10 * columns <= WIDTH;
+  const int width = wide ? 10 : 14 + 8 * columns <= WIDTH ? 8 : 7;
+  const TimeUnit unit = time_unit (s->step);
+
+  g_string_append_printf (out, "\nWhere the time goes, in %s (communication: what is not hidden", unit.name);
+  if (s->n_stages > MAX_ROWS)
+    g_string_append (out, "; ranges of stages: their mean");
+  g_string_append (out, ")\n  stage layers");
+  for (ScTimeKind k = 0; k < SC_N_TIMES; k++)
+    if (shown[k])
+      g_string_append_printf (out, "%*s", width, wide ? time_headings[k].wide : time_headings[k].narrow);
+  g_string_append_printf (out, "%*s\n", width, "step");
+
+  Range ranges[MAX_ROWS];
+  const guint n = stage_ranges (s->n_stages, ranges);
+  double sum[SC_N_TIMES] = { 0 };
+  for (guint r = 0; r < n; r++)
+    {
+      double time[SC_N_TIMES] = { 0 };
+      guint layers = 0;
+      for (guint i = ranges[r].first; i <= ranges[r].last; i++)
+        {
+          layers += s->stages[i].layers;
+          for (ScTimeKind k = 0; k < SC_N_TIMES; k++)
+            {
+              time[k] += (double) s->stages[i].time[k];
+              sum[k] += (double) s->stages[i].time[k];
+            }
+        }
+      const guint stages = ranges[r].last - ranges[r].first + 1;
+      append_range (&ranges[r], out);
+      g_string_append_printf (out, "%6u", layers);
+      for (ScTimeKind k = 0; k < SC_N_TIMES; k++)
+        if (shown[k])
+          g_string_append_printf (out, "%*.*f", width, unit.decimals, time[k] / stages / unit.ps);
+      g_string_append_printf (out, "%*.*f\n", width, unit.decimals, (double) s->step / unit.ps);
+    }
+  if (n > 1)
+    {
+      g_string_append (out, "  mean        ");
+      for (ScTimeKind k = 0; k < SC_N_TIMES; k++)
+        if (shown[k])
+          g_string_append_printf (out, "%*.*f", width, unit.decimals, sum[k] / s->n_stages / unit.ps);
+      g_string_append_printf (out, "%*.*f\n", width, unit.decimals, (double) s->step / unit.ps);
+    }
+  g_string_append (out, "  % of step   ");
+  for (ScTimeKind k = 0; k < SC_N_TIMES; k++)
+    if (shown[k])
+      g_string_append_printf (out, "%*.1f", width, percent (sum[k] / s->n_stages, (double) s->step));
+  g_string_append_printf (out, "%*.1f\n", width, 100.0);
+}
+
+static void
+write_rates (const ScSummary *s, GString *out)
+{
+  if (s->n_stages > 1)
+    {
+      g_string_append_printf (out, "  bubble / step            %5.1f %%   ideal (p-1)/(v m + p-1): %5.1f %%\n",
+                              100 * s->bubble_fraction, 100 * s->bubble_fraction_ideal);
+      g_string_append_printf (out, "  bubble / (step - bubble) %5.1f %%   ideal (p-1)/(v m):       %5.1f %%\n",
+                              100 * s->bubble_over_ideal, 100 * s->bubble_over_ideal_ideal);
+    }
+  g_autofree char *peak = sc_format_flops (s->peak_flops_per_gpu);
+  g_string_append_printf (out, "\nUtilisation, of %s dense %s per GPU\n", peak, sc_dtype_name (s->workload->plan.dtype));
+  const struct
+  {
+    const char *name;
+    double      share, flops;
+    const char *convention;
+  } rows[] = {
+    { "MFU", s->mfu_half_causal, s->model_flops_half, "forward and backward, causal attention counted half" },
+    { "MFU", s->mfu_full, s->model_flops_full, "the same, attention counted in full" },
+    { "MFU", s->mfu_6n, s->model_flops_6n, "6 FLOPs per parameter and token" },
+    { "HFU", s->hfu, s->hardware_flops, "with what is recomputed, as executed" },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    g_string_append_printf (out, "  %s %5.1f %%   %9.4g PFLOP a step: %s\n", rows[i].name, 100 * rows[i].share,
+                            rows[i].flops / 1e15, rows[i].convention);
+}
+
+/* ---- Memory ---- */
+
+/* The class of stage @stage that fills its GPU most; NULL: no class has that stage. */
+static const ScClassSummary *
+fullest_class (const ScSummary *s, const Range *range)
+{
+  const ScClassSummary *best = NULL;
+  double most = -1;
+  for (guint i = 0; i < s->n_classes; i++)
+    {
+      const ScClassSummary *c = &s->classes[i];
+      if (c->stage < range->first || c->stage > range->last)
+        continue;
+      const double share = c->capacity_bytes > 0 ? (double) c->peak_device_bytes / (double) c->capacity_bytes : 0;
+      if (share > most)
+        {
+          most = share;
+          best = c;
+        }
+    }
+  return best;
+}
+
+static const char *const mem_headings[SC_N_MEMS] = {
+  [SC_MEM_WEIGHTS] = "weight", [SC_MEM_GRADS] = "grads", [SC_MEM_OPTIMIZER] = "optim", [SC_MEM_ACTIVATIONS] = "activ",
+  [SC_MEM_LOGITS] = "logits",  [SC_MEM_TRANSIENT] = "temp", [SC_MEM_COMM] = "comm",
+};
+
+/* What ran at the peaks of the rows: the first, the last and the one that decides; rows that say the same are one. */
+static void
+write_peaks (const ScSummary *s, const Range *ranges, guint n, GString *out)
+{
+  const ScClassSummary *deciding = &s->classes[s->memory_class], *before = NULL;
+  for (guint r = 0; r < n; r++)
+    {
+      const ScClassSummary *c = fullest_class (s, &ranges[r]);
+      if (c == NULL || (n > 4 && r > 0 && r + 1 < n && c != deciding)
+          || (before != NULL && g_strcmp0 (before->peak_op, c->peak_op) == 0 && c != deciding))
+        continue;
+      g_string_append_printf (out, "  The peak of stage %u%s is in %s.\n", c->stage, c == deciding ? ", the fullest," : "",
+                              c->peak_op != NULL ? c->peak_op : "no micro-batch");
+      before = c;
+    }
+}
+
+static void
+write_memory (const ScSummary *s, GString *out)
+{
+  gboolean shown[SC_N_MEMS] = { FALSE };
+  for (ScMemKind k = 0; k < SC_N_MEMS; k++)
+    for (guint i = 0; i < s->n_classes; i++)
+      shown[k] |= s->classes[i].at_peak[k] != 0;
+  const TimeUnit unit = time_unit (s->step);
+  g_autofree char *at = g_strdup_printf ("at, %s", unit.name);
+  g_string_append_printf (out, "\nMemory at the peak of the fullest GPU of each stage%s, in GiB\n  stage ",
+                          s->n_stages > MAX_ROWS ? " or range" : "");
+  for (ScMemKind k = 0; k < SC_N_MEMS; k++)
+    if (shown[k])
+      g_string_append_printf (out, "%7s", mem_headings[k]);
+  g_string_append_printf (out, "   alloc reserved device    free%9s\n", at);
+  Range ranges[MAX_ROWS];
+  const guint n = stage_ranges (s->n_stages, ranges);
+  for (guint r = 0; r < n; r++)
+    {
+      const ScClassSummary *c = fullest_class (s, &ranges[r]);
+      if (c == NULL)
+        continue;
+      append_range (&ranges[r], out);
+      for (ScMemKind k = 0; k < SC_N_MEMS; k++)
+        if (shown[k])
+          g_string_append_printf (out, "%7.2f", (double) c->at_peak[k] / GIB);
+      g_string_append_printf (out, "%8.2f%9.2f%7.2f%8.2f%9.*f\n", (double) c->peak_allocated_bytes / GIB,
+                              (double) c->peak_reserved_bytes / GIB, (double) c->peak_device_bytes / GIB,
+                              ((double) c->capacity_bytes - (double) c->peak_device_bytes) / GIB, unit.decimals,
+                              (double) c->peak_time / unit.ps);
+    }
+  write_peaks (s, ranges, n, out);
+  const ScClassSummary *c = &s->classes[s->memory_class];
+  g_autoptr (GString) text = g_string_new (NULL);
+  g_string_append_printf (text,
+                          "On rank %u (stage %u, node %u, GPU %u) device is reserved + CUDA context %.2f + NCCL %.2f"
+                          " + workspace %.2f. Verdict ",
+                          c->representative, c->stage, c->node, c->gpu, (double) c->context_bytes / GIB,
+                          (double) c->nccl_bytes / GIB, (double) c->workspace_bytes / GIB);
+  append_verdict (s, text);
+  g_string_append_printf (text, "; below %.1f %% free would be at risk.", 100 * s->memory_margin);
+  g_string_append (out, "  ");
+  sc_append_wrapped (out, text->str, 2, 2, WIDTH);
+  g_string_append_c (out, '\n');
+}
+
+/* ---- What it rests on ---- */
+
+static void
+write_evidence (const ScSummary *s, GString *out)
+{
+  g_autoptr (GString) line = g_string_new (NULL);
+  g_string_append_printf (line, "%u ranks in %u class%s, %u groups in %u famil%s, %u links in %u class%s: ", s->gpus,
+                          s->n_rank_classes, s->n_rank_classes == 1 ? "" : "es", s->n_groups, s->n_families,
+                          s->n_families == 1 ? "y" : "ies", s->n_links, s->n_link_classes,
+                          s->n_link_classes == 1 ? "" : "es");
+  if (s->fold_approximate)
+    g_string_append_printf (line, "approximate, %s.", s->fold_note != NULL ? s->fold_note : "the class budget was reached");
+  else
+    g_string_append (line, "exact.");
+  g_string_append (out, "\nFolding     ");
+  sc_append_wrapped (out, line->str, 12, 12, WIDTH);
+
+  g_string_truncate (line, 0);
+  for (ScGrade g = 0; g < SC_N_GRADES; g++)
+    if (s->grade_share[g] > 0)
+      g_string_append_printf (line, "%s%.1f %% %s", line->len > 0 ? ", " : "", 100 * s->grade_share[g], sc_grade_name (g));
+  g_string_append (line, " (of the slowest stage's compute time, by its weakest number).");
+  g_string_append (out, "\nEvidence    ");
+  sc_append_wrapped (out, line->str, 12, 12, WIDTH);
+  g_string_append_c (out, '\n');
+
+  if (s->assumptions == NULL || s->assumptions->len == 0)
+    return;
+  g_string_append (out, "Assumed     ");
+  for (guint i = 0; i < s->assumptions->len; i++)
+    {
+      if (i > 0)
+        g_string_append (out, "            ");
+      g_string_append (out, "- ");
+      sc_append_wrapped (out, g_ptr_array_index (s->assumptions, i), 14, 14, WIDTH);
+      g_string_append_c (out, '\n');
+    }
+}
+
+static void
+write_model (const ScSummary *s, GString *out)
+{
+  g_autofree char *params = sc_format_count ((double) s->params);
+  g_autoptr (GString) line = g_string_new (NULL);
+  g_string_append_printf (line, "%s parameters: ", params);
+  sc_describe_model (s->workload, line);
+  g_string_append (out, "\nModel       ");
+  sc_append_wrapped (out, line->str, 12, 12, WIDTH);
+  if (s->workload->framework != NULL)
+    g_string_append_printf (out, "\nFramework   %s %s, %s attention", s->workload->framework->name,
+                            s->workload->framework->version, sc_attention_word (s->workload->plan.attention));
+}
+
+static gboolean
+text_write (const ScSummary *summary, GString *out, GError **error)
+{
+  (void) error;
+  write_answer (summary, out);
+  write_time (summary, out);
+  write_rates (summary, out);
+  write_memory (summary, out);
+  write_model (summary, out);
+  write_evidence (summary, out);
+  return TRUE;
+}
+
+const ScReport sc_report_text = { .name = "text", .summary = "for people", .write = text_write };

@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* topology-json.c - topology files: what hardware, wired how. */
+#include "topology-json.h"
+#include "device-json.h"
+#include "library.h"
+#include "override.h"
+#include <math.h>
+#include <string.h>
+
+#define MAX_NODE_TYPES 100
+#define MAX_RUNS 1000
+#define MAX_NODES 1000000
+#define MAX_GPUS 8000000
+#define MAX_TIERS 8
+#define MAX_FAULTS 100000
+
+/* ---- Tables ---- */
+
+#define CITED(member) SC_FIELD_CITED, .offset = offsetof (ScNodeType, member)
+#define SPEED .unit = SC_UNIT_BYTES_PER_S, .min = 1e6, .max = 1e15
+#define LATENCY .unit = SC_UNIT_SECONDS, .min = 0, .max = 1
+
+static const ScField nvlink_fields[] = {
+  { "bandwidth", CITED (nvlink_bytes_per_s), SPEED,
+    .help = "Payload per direction that a GPU reaches in large transfers into its domain" },
+  { "latency", CITED (nvlink_latency_s), LATENCY, .help = "One ring step between two GPUs of the domain" },
+  { "domain_nodes", SC_FIELD_COUNT, .min = 1, .max = 1024, .fallback = "1",
+    .offset = offsetof (ScNodeType, nvlink_domain_nodes),
+    .help = "Nodes of this type, in order, that share one NVLink domain" },
+  { .key = NULL },
+};
+
+static const ScField pcie_fields[] = {
+  { "bandwidth", CITED (pcie_bytes_per_s), SPEED, .help = "Payload per direction of one GPU's link" },
+  { "latency", CITED (pcie_latency_s), LATENCY, .help = "One ring step between two GPUs through PCIe" },
+  { "gpus_per_switch", SC_FIELD_COUNT, .min = 0, .max = 1024, .fallback = "0",
+    .offset = offsetof (ScNodeType, pcie_gpus_per_switch),
+    .help = "GPUs behind one PCIe switch or root; 0: each has its own" },
+  { "uplink_bandwidth", CITED (pcie_uplink_bytes_per_s), SPEED, .derived = "as wide as its GPUs",
+    .help = "Per direction from a PCIe switch to the host, shared by its GPUs" },
+  { .key = NULL },
+};
+
+static const ScField nics_fields[] = {
+  { "count", SC_FIELD_COUNT, .min = 1, .max = 4096, .offset = offsetof (ScNodeType, nics),
+    .help = "Per node, at most four per GPU; GPU i uses NIC floor(i x count / gpus)" },
+  { "bandwidth", CITED (nic_bytes_per_s), SPEED, .help = "Payload per direction of one NIC" },
+  { "latency", CITED (nic_latency_s), LATENCY, .help = "One ring step that leaves the node, switches apart" },
+  { .key = NULL },
+};
+
+#define PLAIN .plain_cited = TRUE
+const ScFieldTable sc_nvlink_table = { .title = "topology: nvlink", .fields = nvlink_fields, PLAIN };
+const ScFieldTable sc_pcie_table = { .title = "topology: pcie", .fields = pcie_fields, PLAIN };
+const ScFieldTable sc_nics_table = { .title = "topology: nics", .fields = nics_fields, PLAIN };
+
+static const ScField node_type_fields[] = {
+  { "gpu", SC_FIELD_STRING, .derived = "the name in device", .offset = offsetof (ScNodeType, device_name),
+    .help = "GPU, by the name or an alias of a shipped device" },
+  { "device", SC_FIELD_OTHER, .derived = "the shipped device",
+    .help = "Device file in place of the shipped one, relative to the topology file" },
+  { "gpus", SC_FIELD_COUNT, .min = 1, .max = 1024, .offset = offsetof (ScNodeType, gpus), .help = "GPUs per node" },
+  { "nvlink", SC_FIELD_OBJECT, .table = &sc_nvlink_table, .derived = "no NVLink: GPUs of a node talk over PCIe",
+    .help = "The NVLink domain" },
+  { "pcie", SC_FIELD_OBJECT, .table = &sc_pcie_table, .derived = "not modelled: the NIC is the narrower",
+    .help = "PCIe of the node" },
+  { "nics", SC_FIELD_OBJECT, .table = &sc_nics_table, .derived = "no network: one node only", .help = "Network ports" },
+  { "host_factor", CITED (host_factor), .min = 0.01, .max = 100, .fallback = "1",
+    .help = "This host's time to issue a kernel, relative to the framework's figure" },
+  { .key = NULL },
+};
+const ScFieldTable sc_node_type_table = { .title = "topology: node_types.NAME", .fields = node_type_fields, PLAIN };
+
+/* "type" is the name as written until node types are known. */
+typedef struct
+{
+  char *type;
+  guint count;
+} Run;
+
+static const ScField run_fields[] = {
+  { "type", SC_FIELD_STRING, .offset = offsetof (Run, type), .help = "A key of node_types" },
+  { "count", SC_FIELD_COUNT, .min = 1, .max = MAX_NODES, .fallback = "1", .offset = offsetof (Run, count),
+    .help = "Nodes of this type" },
+  { .key = NULL },
+};
+const ScFieldTable sc_node_run_table = { .title = "topology: nodes[]", .fields = run_fields };
+
+static const ScField tier_fields[] = {
+  { "radix", SC_FIELD_COUNT, .min = 2, .max = 65536, .derived = "not given", .offset = offsetof (ScTier, radix),
+    .help = "Ports of one switch" },
+  { "children", SC_FIELD_COUNT, .min = 1, .max = MAX_NODES,
+    .derived = "radix x o / (1 + o), for a classic leaf divided by NICs per node",
+    .offset = offsetof (ScTier, children),
+    .help = "First tier: nodes below one leaf (rail-optimised: one group of leaves); higher: units of the tier below" },
+  { "oversubscription", SC_FIELD_NUMBER, .min = 1, .max = 1000, .fallback = "1",
+    .offset = offsetof (ScTier, oversubscription), .help = "Capacity down over capacity up, o" },
+  { "latency", SC_FIELD_CITED, LATENCY, .fallback = "0 us", .offset = offsetof (ScTier, latency_s),
+    .help = "Added to each hop that turns above this tier" },
+  { .key = NULL },
+};
+const ScFieldTable sc_tier_table = { .title = "topology: fabric.tiers[]", .fields = tier_fields, PLAIN };
+
+static const ScField fabric_fields[] = {
+  { "rail_optimised", SC_FIELD_BOOL, .fallback = "false", .offset = offsetof (ScTopology, rail_optimised),
+    .help = "NIC r of every node hangs on leaf r of its group; else all NICs of a node on one leaf" },
+  { "tiers", SC_FIELD_OTHER, .table = &sc_tier_table, .derived = "none: one non-blocking switch",
+    .help = "Tiers of the fat tree from the nodes up, below a non-blocking core" },
+  { .key = NULL },
+};
+const ScFieldTable sc_fabric_table = { .title = "topology: fabric", .fields = fabric_fields };
+
+static const ScField place_fields[] = {
+  { "node", SC_FIELD_COUNT, .min = 0, .max = MAX_NODES - 1, .offset = offsetof (ScFault, node),
+    .help = "Number of the node, from 0" },
+  { "index", SC_FIELD_COUNT, .min = 0, .max = 4095, .offset = offsetof (ScFault, index),
+    .help = "Number of the GPU (of its NVLink) or the NIC in its node, from 0" },
+  { .key = NULL },
+};
+const ScFieldTable sc_fault_place_table = { .title = "topology: faults[].gpu, .nic, .nvlink", .fields = place_fields };
+
+static const ScField fault_fields[] = {
+  { "gpu", SC_FIELD_OBJECT, .table = &sc_fault_place_table, .derived = "none", .help = "A slow GPU, or" },
+  { "nic", SC_FIELD_OBJECT, .table = &sc_fault_place_table, .derived = "none", .help = "A slow or dead NIC, or" },
+  { "nvlink", SC_FIELD_OBJECT, .table = &sc_fault_place_table, .derived = "none", .help = "A slow NVLink of a GPU" },
+  { "factor", SC_FIELD_NUMBER, .min = 0, .max = 1, .offset = offsetof (ScFault, factor),
+    .help = "Of its rate; 0: dead" },
+  { .key = NULL },
+};
+const ScFieldTable sc_fault_table = { .title = "topology: faults[]", .fields = fault_fields };
+
+static const ScField topology_fields[] = {
+  { "name", SC_FIELD_STRING, .offset = offsetof (ScTopology, name), .help = "Name" },
+  { "summary", SC_FIELD_STRING, .derived = "none", .offset = offsetof (ScTopology, summary),
+    .help = "One line for people" },
+  { "source", SC_FIELD_STRING, .derived = "none", .offset = offsetof (ScTopology, source),
+    .help = "Where it is described" },
+  { "node_types", SC_FIELD_OTHER, .table = &sc_node_type_table, .help = "an object of node types by name" },
+  { "nodes", SC_FIELD_OTHER, .table = &sc_node_run_table,
+    .help = "an array of runs of nodes, in the order of their numbers" },
+  { "fabric", SC_FIELD_OBJECT, .table = &sc_fabric_table, .derived = "one non-blocking switch",
+    .help = "The network between nodes" },
+  { "collective_launch", SC_FIELD_CITED, LATENCY, .offset = offsetof (ScTopology, collective_launch_s),
+    .help = "Fixed part of a collective's time" },
+  { "faults", SC_FIELD_OTHER, .table = &sc_fault_table, .derived = "none",
+    .help = "What is slower than its type says" },
+  { .key = NULL },
+};
+const ScFieldTable sc_topology_table = { .title = "topology", .fields = topology_fields, PLAIN };
+
+/* ---- Devices ---- */
+
+/* What reading one topology needs to know. */
+typedef struct
+{
+  const ScJson *json;
+  const char *folder;
+  ScTopology *topology;
+  GHashTable *devices;   /* what was asked for -> ScDevice, which the topology owns */
+  ScDevice *replacement; /* --device, owned by the topology; or NULL */
+} Reader;
+
+static ScDevice *
+keep_device (Reader *reader, const char *asked, ScDevice *device)
+{
+  g_ptr_array_add (reader->topology->devices, device);
+  g_hash_table_insert (reader->devices, g_strdup (asked), device);
+  return device;
+}
+
+/* The device of a node type that has a "device" key. */
+static ScDevice *
+read_device_file (Reader *reader, const cJSON *item, GError **error)
+{
+  static const ScField field = { .key = "device", .kind = SC_FIELD_STRING };
+
+  g_autofree char *name = NULL;
+  if (!sc_fields_read_value (&field, &sc_node_type_table, reader->json, item, &name, error))
+    return NULL;
+  g_autofree char *path = reader->folder != NULL && strcmp (reader->folder, ".") != 0 && !g_path_is_absolute (name)
+                              ? g_build_filename (reader->folder, name, NULL)
+                              : g_strdup (name);
+  ScDevice *device = g_hash_table_lookup (reader->devices, path);
+  if (device != NULL)
+    return device;
+  device = sc_device_load (path, error);
+  if (device == NULL)
+    {
+      g_autofree char *pointer = sc_json_pointer (reader->json, item, NULL);
+      g_prefix_error (error, "%s: %s: ", reader->json->file, pointer);
+      return NULL;
+    }
+  return keep_device (reader, path, device);
+}
+
+/* The shipped device that a node type names. */
+static ScDevice *
+read_shipped_device (Reader *reader, const cJSON *object, const char *name, GError **error)
+{
+  ScDevice *device = g_hash_table_lookup (reader->devices, name);
+  if (device != NULL)
+    return device;
+  g_autoptr (GError) why = NULL;
+  device = sc_device_find (name, &why);
+  if (device != NULL)
+    return keep_device (reader, name, device);
+  if (why != NULL)
+    {
+      g_propagate_error (error, g_steal_pointer (&why));
+      return NULL;
+    }
+  g_autofree char *nearest = sc_device_nearest (name);
+  if (nearest != NULL)
+    sc_json_fail (reader->json, object, "gpu", error, "no shipped device is called \"%s\", did you mean \"%s\"?", name,
+                  nearest);
+  else
+    sc_json_fail (reader->json, object, "gpu", error,
+                  "no shipped device is called \"%s\" (see stepcast list devices, or give a file as \"device\")", name);
+  return NULL;
+}
+
+static gboolean
+read_device (Reader *reader, const cJSON *object, ScNodeType *type, GError **error)
+{
+  const cJSON *file = sc_fields_get (&sc_node_type_table, object, "device");
+  if (file == NULL && type->device_name == NULL)
+    {
+      sc_json_fail (reader->json, object, "gpu", error,
+                    "missing, expected the name of a GPU (see stepcast list devices)");
+      return FALSE;
+    }
+  if (file == NULL && reader->replacement != NULL && sc_device_is_called (reader->replacement, type->device_name))
+    type->device = reader->replacement; /* a name that only the user's file knows is fine */
+  else
+    type->device = file != NULL ? read_device_file (reader, file, error)
+                                : read_shipped_device (reader, object, type->device_name, error);
+  if (type->device == NULL)
+    return FALSE;
+  if (type->device_name == NULL)
+    type->device_name = g_strdup (type->device->name);
+  return TRUE;
+}
+
+/* --device: for the node types that name it, or for all if none does. */
+static void
+replace_devices (Reader *reader)
+{
+  ScTopology *topology = reader->topology;
+  if (reader->replacement == NULL)
+    return;
+  gboolean named = FALSE;
+  for (guint i = 0; i < topology->n_types; i++)
+    named |= sc_device_is_called (reader->replacement, topology->types[i].device_name)
+             || sc_device_is_called (reader->replacement, topology->types[i].device->name);
+  for (guint i = 0; i < topology->n_types; i++)
+    {
+      ScNodeType *type = &topology->types[i];
+      if (!named || sc_device_is_called (reader->replacement, type->device_name)
+          || sc_device_is_called (reader->replacement, type->device->name))
+        type->device = reader->replacement;
+    }
+}
+
+/* ---- Nodes ---- */
+
+static gboolean
+read_node_type (Reader *reader, const cJSON *object, ScNodeType *type, GError **error)
+{
+  const ScJson *json = reader->json;
+  type->name = g_strdup (object->string);
+  type->nvlink_domain_nodes = 1;
+  if (!sc_fields_check_object (json, object, error) || !sc_fields_read (&sc_node_type_table, json, object, type, error)
+      || !read_device (reader, object, type, error))
+    return FALSE;
+  type->has_nvlink = sc_fields_get (&sc_node_type_table, object, "nvlink") != NULL;
+  if (!type->has_nvlink && type->gpus > 1 && sc_fields_get (&sc_node_type_table, object, "pcie") == NULL)
+    {
+      sc_json_fail (json, object, "nvlink", error, "missing, expected nvlink or pcie: how do %u GPUs of a node talk?",
+                    type->gpus);
+      return FALSE;
+    }
+  if (type->pcie_gpus_per_switch > 0 && type->gpus % type->pcie_gpus_per_switch != 0)
+    {
+      sc_json_fail (json, sc_fields_get (&sc_node_type_table, object, "pcie"), "gpus_per_switch", error,
+                    "%u does not divide %u GPUs", type->pcie_gpus_per_switch, type->gpus);
+      return FALSE;
+    }
+  if (type->nics > 4 * type->gpus)
+    {
+      sc_json_fail (json, sc_fields_get (&sc_node_type_table, object, "nics"), "count", error,
+                    "found %u, expected at most four for each of %u GPUs", type->nics, type->gpus);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
+read_node_types (Reader *reader, const cJSON *map, GError **error)
+{
+  ScTopology *topology = reader->topology;
+  if (!sc_fields_check_object (reader->json, map, error))
+    return FALSE;
+  const int n = cJSON_GetArraySize (map);
+  if (n == 0 || n > MAX_NODE_TYPES)
+    {
+      sc_json_fail (reader->json, map, NULL, error, "found %d node types, expected 1 to %u", n, MAX_NODE_TYPES);
+      return FALSE;
+    }
+  topology->types = g_new0 (ScNodeType, (gsize) n);
+  for (const cJSON *object = map->child; object != NULL; object = object->next)
+    if (!read_node_type (reader, object, &topology->types[topology->n_types++], error))
+      return FALSE;
+  replace_devices (reader);
+  return TRUE;
+}
+
+/* Index of the node type @name, or n_types. */
+static guint
+find_type (const ScTopology *topology, const char *name)
+{
+  guint i = 0;
+  while (i < topology->n_types && strcmp (topology->types[i].name, name) != 0)
+    i++;
+  return i;
+}
+
+static gboolean
+fail_type (const Reader *reader, const cJSON *object, const char *name, GError **error)
+{
+  g_autoptr (GPtrArray) known = g_ptr_array_new ();
+  for (guint i = 0; i < reader->topology->n_types; i++)
+    g_ptr_array_add (known, reader->topology->types[i].name);
+  g_ptr_array_add (known, NULL);
+  const char *nearest = sc_nearest (name, (const char *const *) known->pdata);
+  sc_json_fail (reader->json, object, "type", error, "found \"%s\", expected a key of node_types such as \"%s\"", name,
+                nearest != NULL ? nearest : reader->topology->types[0].name);
+  return FALSE;
+}
+
+static gboolean
+read_nodes (Reader *reader, const cJSON *array, GError **error)
+{
+  ScTopology *topology = reader->topology;
+  if (!sc_fields_check_array (reader->json, array, MAX_RUNS, error))
+    return FALSE;
+  if (array->child == NULL)
+    {
+      sc_json_fail (reader->json, array, NULL, error, "found no nodes, expected at least one");
+      return FALSE;
+    }
+  topology->runs = g_new0 (ScNodeRun, (gsize) cJSON_GetArraySize (array));
+  guint64 nodes = 0, gpus = 0;
+  for (const cJSON *object = array->child; object != NULL; object = object->next)
+    {
+      Run run = { NULL, 0 };
+      const gboolean read = sc_fields_check_object (reader->json, object, error)
+                            && sc_fields_read (&sc_node_run_table, reader->json, object, &run, error);
+      g_autofree char *name = run.type;
+      if (!read)
+        return FALSE;
+      const guint type = find_type (topology, name);
+      if (type == topology->n_types)
+        return fail_type (reader, object, name, error);
+      topology->runs[topology->n_runs++] = (ScNodeRun){ type, run.count };
+      nodes += run.count;
+      gpus += (guint64) run.count * topology->types[type].gpus;
+    }
+  if (nodes > MAX_NODES || gpus > MAX_GPUS)
+    {
+      sc_json_fail (reader->json, array, NULL, error,
+                    "found %" G_GUINT64_FORMAT " nodes with %" G_GUINT64_FORMAT " GPUs, expected at most %u and %u",
+                    nodes, gpus, MAX_NODES, MAX_GPUS);
+      return FALSE;
+    }
+  topology->n_nodes = (guint) nodes;
+  topology->n_gpus = (guint) gpus;
+  for (guint i = 0; nodes > 1 && i < topology->n_runs; i++)
+    {
+      const ScNodeType *type = &topology->types[topology->runs[i].type];
+      if (type->nics > 0 || nodes <= type->nvlink_domain_nodes)
+        continue;
+      const cJSON *map = sc_fields_get (&sc_topology_table, reader->json->root, "node_types");
+      sc_json_fail (reader->json, cJSON_GetObjectItemCaseSensitive (map, type->name), "nics", error,
+                    "missing, expected network ports, as there are %" G_GUINT64_FORMAT " nodes", nodes);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+/* ---- Fabric ---- */
+
+/* Down-link ports that one child takes on a switch of the tier: a classic leaf carries all NICs of its nodes, a leaf
+ * of a rail-optimised group one NIC of each, a higher switch one link of each unit below. */
+static guint
+ports_per_child (const ScTopology *topology, guint tier)
+{
+  guint nics = 1;
+  for (guint i = 0; tier == 0 && !topology->rail_optimised && i < topology->n_runs; i++)
+    nics = MAX (nics, topology->types[topology->runs[i].type].nics);
+  return nics;
+}
+
+static gboolean
+read_tier (Reader *reader, const cJSON *object, guint index, GError **error)
+{
+  ScTier *tier = &reader->topology->tiers[index];
+  if (!sc_fields_check_object (reader->json, object, error)
+      || !sc_fields_read (&sc_tier_table, reader->json, object, tier, error))
+    return FALSE;
+  const guint ports = ports_per_child (reader->topology, index);
+  const double o = tier->oversubscription;
+  if (tier->radix == 0 && tier->children == 0)
+    {
+      sc_json_fail (reader->json, object, "children", error, "missing, expected radix or children");
+      return FALSE;
+    }
+  if (tier->children == 0)
+    {
+      /* radix = down + up and down = o x up */
+      const double children = tier->radix * o / (1 + o) / ports, nearest = rint (children);
+      if (fabs (children - nearest) > 1e-9 * nearest || nearest < 1)
+        {
+          sc_json_fail (reader->json, object, "radix", error,
+                        "%u ports at oversubscription %g make %.4g children of %u port(s), expected a whole number (or "
+                        "give children)",
+                        tier->radix, o, children, ports);
+          return FALSE;
+        }
+      tier->children = (guint) nearest;
+      return TRUE;
+    }
+  const double needed = (double) tier->children * ports * (1 + 1 / o);
+  if (tier->radix > 0 && needed > tier->radix * (1 + 1e-9))
+    {
+      sc_json_fail (reader->json, object, "children", error,
+                    "%u children of %u port(s) need %.4g ports with those up, the switch has %u", tier->children, ports,
+                    needed, tier->radix);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
+read_tiers (Reader *reader, const cJSON *array, GError **error)
+{
+  if (!sc_fields_check_array (reader->json, array, MAX_TIERS, error))
+    return FALSE;
+  reader->topology->tiers = g_new0 (ScTier, (gsize) cJSON_GetArraySize (array) + 1);
+  for (const cJSON *object = array->child; object != NULL; object = object->next)
+    if (!read_tier (reader, object, reader->topology->n_tiers++, error))
+      return FALSE;
+  return TRUE;
+}
+
+/* ---- Faults ---- */
+
+static gboolean
+read_fault (Reader *reader, const cJSON *object, ScFault *fault, GError **error)
+{
+  static const struct
+  {
+    const char *key;
+    ScFaultKind kind;
+  } kinds[] = { { "gpu", SC_FAULT_GPU }, { "nic", SC_FAULT_NIC }, { "nvlink", SC_FAULT_NVLINK } };
+
+  if (!sc_fields_check_object (reader->json, object, error)
+      || !sc_fields_read (&sc_fault_table, reader->json, object, fault, error))
+    return FALSE;
+  const cJSON *place = NULL;
+  guint n_places = 0;
+  for (guint i = 0; i < G_N_ELEMENTS (kinds); i++)
+    {
+      const cJSON *item = sc_fields_get (&sc_fault_table, object, kinds[i].key);
+      if (item == NULL)
+        continue;
+      place = item;
+      n_places++;
+      fault->kind = kinds[i].kind;
+    }
+  if (n_places != 1)
+    {
+      sc_json_fail (reader->json, object, NULL, error, "found %u of gpu, nic and nvlink, expected one", n_places);
+      return FALSE;
+    }
+  if (fault->node >= reader->topology->n_nodes)
+    {
+      sc_json_fail (reader->json, place, "node", error, "found %u, expected less than %u nodes", fault->node,
+                    reader->topology->n_nodes);
+      return FALSE;
+    }
+  const ScNodeType *type = sc_topology_node_type (reader->topology, fault->node);
+  const guint n = fault->kind == SC_FAULT_NIC ? type->nics : type->gpus;
+  if (fault->kind == SC_FAULT_NVLINK && !type->has_nvlink)
+    {
+      sc_json_fail (reader->json, place, "node", error, "node %u has no NVLink", fault->node);
+      return FALSE;
+    }
+  if (fault->index >= n)
+    {
+      sc_json_fail (reader->json, place, "index", error, "found %u, expected less than %u %s of node %u", fault->index,
+                    n, fault->kind == SC_FAULT_NIC ? "NICs" : "GPUs", fault->node);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
+read_faults (Reader *reader, const cJSON *array, GError **error)
+{
+  ScTopology *topology = reader->topology;
+  if (!sc_fields_check_array (reader->json, array, MAX_FAULTS, error))
+    return FALSE;
+  topology->faults = g_new0 (ScFault, (gsize) cJSON_GetArraySize (array) + 1);
+  g_autoptr (GHashTable) seen = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
+  for (const cJSON *object = array->child; object != NULL; object = object->next)
+    {
+      ScFault *fault = &topology->faults[topology->n_faults++];
+      if (!read_fault (reader, object, fault, error))
+        return FALSE;
+      gint64 *place = g_new (gint64, 1);
+      *place = ((gint64) fault->kind * MAX_NODES + fault->node) * 4096 + fault->index;
+      if (!g_hash_table_add (seen, place))
+        {
+          sc_json_fail (reader->json, object, NULL, error, "found a second fault of the same part, expected one");
+          return FALSE;
+        }
+    }
+  return TRUE;
+}
+
+/* ---- The whole ---- */
+
+ScTopology *
+sc_topology_from_json (const ScJson *json, const char *folder, const char *device_file, GError **error)
+{
+  g_autoptr (ScTopology) topology = g_new0 (ScTopology, 1);
+  topology->devices = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_device_free);
+  g_autoptr (GHashTable) devices = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  Reader reader = { .json = json, .folder = folder, .topology = topology, .devices = devices };
+  if (device_file != NULL)
+    {
+      reader.replacement = sc_device_load (device_file, error);
+      if (reader.replacement == NULL)
+        return NULL;
+      g_ptr_array_add (topology->devices, reader.replacement);
+    }
+
+  const ScFieldTable *table = &sc_topology_table;
+  if (!sc_fields_read (table, json, json->root, topology, error)
+      || !read_node_types (&reader, sc_fields_get (table, json->root, "node_types"), error)
+      || !read_nodes (&reader, sc_fields_get (table, json->root, "nodes"), error))
+    return NULL;
+  const cJSON *fabric = sc_fields_get (table, json->root, "fabric");
+  const cJSON *tiers = fabric != NULL ? sc_fields_get (&sc_fabric_table, fabric, "tiers") : NULL;
+  const cJSON *faults = sc_fields_get (table, json->root, "faults");
+  if ((tiers != NULL && !read_tiers (&reader, tiers, error))
+      || (faults != NULL && !read_faults (&reader, faults, error)))
+    return NULL;
+  return g_steal_pointer (&topology);
+}
+
+ScTopology *
+sc_topology_load (const char *argument, char **set, const char *device_file, GError **error)
+{
+  g_autofree char *file = NULL;
+  gsize length = 0;
+  g_autofree char *text = sc_library_load (SC_KIND_TOPOLOGY, argument, &file, &length, error);
+  if (text == NULL)
+    return NULL;
+  g_autoptr (ScJson) json = sc_json_parse (file, text, length, error);
+  if (json == NULL || !sc_override_apply (json, SC_OVERRIDE_TOPOLOGY, set, error))
+    return NULL;
+  g_autofree char *folder = g_path_get_dirname (file);
+  return sc_topology_from_json (json, folder, device_file, error);
+}

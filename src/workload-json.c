@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* workload-json.c - workload files: what is trained, and by which plan, in the vocabulary of published tables. */
+#include "workload-json.h"
+#include "library.h"
+#include "models/model.h"
+#include "override.h"
+#include <math.h>
+#include <string.h>
+
+#define MAX_STAGES 64000
+#define PARAMS_TOLERANCE 0.05
+
+/* ---- Vocabulary ---- */
+
+static const ScChoice norms[] = { { "layernorm", SC_NORM_LAYERNORM, FALSE },
+                                  { "rmsnorm", SC_NORM_RMSNORM, FALSE },
+                                  { NULL, 0, FALSE } };
+
+static const ScChoice positions[] = {
+  { "learned", SC_POSITIONS_LEARNED, FALSE },
+  { "rope", SC_POSITIONS_ROPE, FALSE },
+  { "alibi", SC_POSITIONS_ALIBI, FALSE },
+  { "none", SC_POSITIONS_NONE, FALSE },
+  { NULL, 0, FALSE },
+};
+
+static const ScChoice families[] = {
+  { "gpt", 0, FALSE },    { "llama", 0, FALSE },   { "bloom", 0, FALSE },   { "mpt", 0, FALSE },
+  { "qwen", 0, FALSE },   { "nemotron", 0, TRUE }, { "gpt-neox", 0, TRUE }, { "gpt-moe", 0, TRUE },
+  { "mixtral", 0, TRUE }, { "qwen-moe", 0, TRUE }, { "deepseek", 0, TRUE }, { "grok", 0, TRUE },
+  { "llama4", 0, TRUE },  { "gpt-oss", 0, TRUE },  { "other", 0, FALSE },   { NULL, 0, FALSE },
+};
+
+static const ScChoice shardings[] = {
+  { "none", SC_SHARDING_NONE, FALSE },
+  { "zero1", SC_SHARDING_ZERO1, FALSE },
+  { "distributed-optimizer", SC_SHARDING_DISTRIBUTED_OPTIMIZER, FALSE },
+  { "zero2", 0, TRUE },
+  { "zero3", 0, TRUE },
+  { "fsdp-full", 0, TRUE },
+  { "fsdp-grad-op", 0, TRUE },
+  { "hsdp", 0, TRUE },
+  { NULL, 0, FALSE },
+};
+
+static const ScChoice schedules[] = {
+  { "none", 0, FALSE }, { "1f1b", 0, FALSE },  { "interleaved", 0, FALSE }, { "gpipe", 0, TRUE },
+  { "zb-h1", 0, TRUE }, { "zb-h2", 0, TRUE },  { "zb-1p", 0, TRUE },        { "zb-2p", 0, TRUE },
+  { "zb-v", 0, TRUE },  { "v-half", 0, TRUE }, { "v-min", 0, TRUE },        { "dualpipe", 0, TRUE },
+  { NULL, 0, FALSE },
+};
+
+static const ScChoice recomputes[] = {
+  { "none", SC_RECOMPUTE_NONE, FALSE },
+  { "selective", SC_RECOMPUTE_SELECTIVE, FALSE },
+  { "full", SC_RECOMPUTE_FULL, FALSE },
+  { "selective-op", 0, TRUE },
+  { "selective:", 0, TRUE },
+  { "every:", 0, TRUE },
+  { "modules:", 0, TRUE },
+  { "policy:", 0, TRUE },
+  { NULL, 0, FALSE },
+};
+
+static const ScChoice dtypes[] = {
+  { "bf16", SC_DTYPE_BF16, FALSE },
+  { "fp16", SC_DTYPE_FP16, FALSE },
+  { "fp32", SC_DTYPE_FP32, FALSE },
+  { "fp8", 0, TRUE },
+  { "mxfp8", 0, TRUE },
+  { "nvfp4", 0, TRUE },
+  { NULL, 0, FALSE },
+};
+
+static const ScChoice attentions[] = { { "flash", SC_ATTENTION_FLASH, FALSE },
+                                       { "unfused", SC_ATTENTION_UNFUSED, FALSE },
+                                       { NULL, 0, FALSE } };
+
+static const ScChoice rank_orders[] = {
+  { "tp-cp-ep-dp-pp", SC_ORDER_TP_CP_EP_DP_PP, FALSE },
+  { "tp-cp-ep-pp-dp", SC_ORDER_TP_CP_EP_PP_DP, FALSE },
+  { NULL, 0, FALSE },
+};
+
+static const ScChoice optimizers[] = { { "adam", 0, FALSE }, { "adam-8bit", 0, TRUE }, { NULL, 0, FALSE } };
+
+/* ---- Tables ---- */
+
+/* "software" is looked up once both words are known. */
+typedef struct
+{
+  char *framework, *version;
+} Software;
+
+static const ScField software_fields[] = {
+  { "framework", SC_FIELD_STRING, .fallback = "megatron-core", .offset = offsetof (Software, framework),
+    .help = "Framework (see stepcast list frameworks)" },
+  { "version", SC_FIELD_STRING, .derived = "the framework's last", .offset = offsetof (Software, version),
+    .help = "Its generation" },
+  { .key = NULL },
+};
+
+#define MODEL(member) .offset = offsetof (ScModel, member)
+#define FLAG SC_FIELD_BOOL, .fallback = "false"
+
+static const ScField model_fields[] = {
+  { "name", SC_FIELD_STRING, .derived = "the workload's name", MODEL (name), .help = "Name of the model" },
+  { "family", SC_FIELD_CHOICE, .choices = families, .derived = "not stated", .offset = SC_FIELD_NOWHERE,
+    .help = "For people; every figure comes from the keys below" },
+  { "params_b", SC_FIELD_NUMBER, .min = 0, .max = 1e6, .derived = "counted", .offset = SC_FIELD_NOWHERE,
+    .help = "Parameters in billions as people call the model; must agree with the count within 5 %" },
+  { "hidden", SC_FIELD_COUNT, .min = 1, .max = 1000000, MODEL (hidden), .help = "Hidden size" },
+  { "layers", SC_FIELD_COUNT, .min = 1, .max = 1000, MODEL (layers), .help = "Transformer layers" },
+  { "heads", SC_FIELD_COUNT, .min = 1, .max = 65536, MODEL (heads), .help = "Query heads" },
+  { "kv_heads", SC_FIELD_COUNT, .min = 1, .max = 65536, .derived = "heads", MODEL (kv_heads),
+    .help = "Key and value heads; tp may exceed them, each is then held by tp / kv_heads ranks" },
+  { "head_dim", SC_FIELD_COUNT, .min = 1, .max = 4096, .derived = "hidden / heads", MODEL (head_dim),
+    .help = "Size of one head" },
+  { "ffn", SC_FIELD_COUNT, .min = 1, .max = 10000000, .derived = "4 x hidden", MODEL (ffn),
+    .help = "Width of one MLP branch" },
+  { "gated_mlp", FLAG, MODEL (gated_mlp), .help = "SwiGLU: three matrices instead of two" },
+  { "vocab", SC_FIELD_COUNT, .min = 1, .max = 10000000, MODEL (vocab), .help = "Vocabulary as the run pads it" },
+  { "tied_embeddings", FLAG, MODEL (tied_embeddings), .help = "Embedding and output matrix are one" },
+  { "norm", SC_FIELD_CHOICE, .choices = norms, MODEL (norm), .help = "Normalisation" },
+  { "positions", SC_FIELD_CHOICE, .choices = positions, MODEL (positions), .help = "Position encoding" },
+  { "max_positions", SC_FIELD_COUNT, .min = 1, .max = 10000000, .derived = "seq", MODEL (max_positions),
+    .help = "Rows of a learned position table" },
+  { "linear_bias", FLAG, MODEL (linear_bias), .help = "Biases on all linear layers, and on LayerNorms" },
+  { "qkv_bias", FLAG, MODEL (qkv_bias), .help = "Biases on Q, K and V only" },
+  { "qk_norm", FLAG, MODEL (qk_norm), .help = "A norm on queries and keys" },
+  { "embedding_norm", FLAG, MODEL (embedding_norm), .help = "A norm behind the embedding" },
+  { "dropout", SC_FIELD_NUMBER, .min = 0, .max = 0.999, .fallback = "0", MODEL (dropout),
+    .help = "Share dropped; 0: no dropout kernels and masks" },
+  { "experts", SC_FIELD_LATER, .fallback = "0", .help = "Mixture of experts" },
+  { "top_k", SC_FIELD_LATER, .fallback = "0", .help = "Experts per token" },
+  { "expert_ffn", SC_FIELD_LATER, .fallback = "0", .help = "Width of an expert" },
+  { "shared_experts", SC_FIELD_LATER, .fallback = "0", .help = "Experts of all tokens" },
+  { "dense_layers", SC_FIELD_LATER, .fallback = "0", .help = "Layers without experts" },
+  { "mla", SC_FIELD_LATER, .help = "Multi-head latent attention" },
+  { "mtp_layers", SC_FIELD_LATER, .fallback = "0", .help = "Multi-token prediction" },
+  { "extra", SC_FIELD_LATER, .help = "Whatever else a published row says" },
+  { .key = NULL },
+};
+
+#define PLAN(member) .offset = offsetof (ScPlan, member)
+#define SIZE(member, most) SC_FIELD_COUNT, .min = 1, .max = most, .fallback = "1", PLAN (member)
+
+static const ScField plan_fields[] = {
+  { "tp", SIZE (tp, 1024), .help = "Tensor-parallel size" },
+  { "pp", SIZE (pp, 1000), .help = "Pipeline stages" },
+  { "vpp", SIZE (vpp, 64), .help = "Chunks per stage (virtual stages); 1: not interleaved" },
+  { "dp", SC_FIELD_COUNT, .min = 1, .max = 8000000, .derived = "gpus / (tp x pp x cp)", PLAN (dp),
+    .help = "Data-parallel size" },
+  { "cp", SIZE (cp, 1024), .help = "Context-parallel size; only 1 is modelled yet" },
+  { "ep", SIZE (ep, 1024), .help = "Expert-parallel size; only 1 is modelled yet" },
+  { "gpus", SC_FIELD_COUNT, .min = 1, .max = 8000000, .derived = "tp x pp x cp x dp", PLAN (gpus),
+    .help = "World size; give dp or gpus" },
+  { "sequence_parallel", FLAG, PLAN (sequence_parallel),
+    .help = "Norms and residuals split along the sequence, with tp > 1" },
+  { "sharding", SC_FIELD_CHOICE, .choices = shardings, .fallback = "none", PLAN (sharding),
+    .help = "What data-parallel ranks share out" },
+  { "schedule", SC_FIELD_NAME, .choices = schedules, .derived = "none if pp is 1, 1f1b if vpp is 1, else interleaved",
+    PLAN (schedule), .help = "Order of the pipeline" },
+  { "microbatch_group", SC_FIELD_COUNT, .min = 1, .max = 16383, .derived = "pp", PLAN (microbatch_group),
+    .help = "Interleaved: micro-batches that a chunk runs before the next one's turn" },
+  { "stage_layers", SC_FIELD_OTHER, .derived = "balanced; where they do not divide, the middle stages take one more",
+    .help = "Layers of each of the pp x vpp virtual stages, an array" },
+  { "account_for_embedding", FLAG, PLAN (account_for_embedding), .help = "Balancing counts the embedding as a layer" },
+  { "account_for_loss", FLAG, PLAN (account_for_loss), .help = "Balancing counts head and loss as a layer" },
+  { "recompute", SC_FIELD_CHOICE, .choices = recomputes, .fallback = "none", PLAN (recompute),
+    .help = "What the backward pass computes again: nothing, the attention core, the layer" },
+  { "micro_batch", SC_FIELD_COUNT, .min = 1, .max = 65536, PLAN (micro_batch), .help = "Sequences of a micro-batch" },
+  { "global_batch", SC_FIELD_COUNT, .min = 1, .max = 1000000000, PLAN (global_batch), .help = "Sequences of a step" },
+  { "dtype", SC_FIELD_CHOICE, .choices = dtypes, .fallback = "bf16", PLAN (dtype),
+    .help = "Data type of weights and activations" },
+  { "grad_dtype", SC_FIELD_CHOICE, .choices = dtypes, .derived = "fp16 with fp16, else fp32", PLAN (grad_dtype),
+    .help = "Data type of the gradient buffer and its reduction" },
+  { "optimizer", SC_FIELD_CHOICE, .choices = optimizers, .fallback = "adam", .offset = SC_FIELD_NOWHERE,
+    .help = "Optimizer" },
+  { "attention", SC_FIELD_CHOICE, .choices = attentions, .fallback = "flash", PLAN (attention),
+    .help = "Attention kernels" },
+  { "overlap_grad", FLAG, PLAN (overlap_grad), .help = "Reduce gradient buckets under the last backward" },
+  { "overlap_param", FLAG, PLAN (overlap_param), .help = "Gather parameters under the first forward; needs sharding" },
+  { "overlap_p2p", FLAG, PLAN (overlap_p2p), .help = "Interleaved: send and receive under compute" },
+  { "tp_overlap", FLAG, PLAN (tp_overlap), .help = "TP collectives in chunks under their products; not modelled yet" },
+  { "scatter_gather", FLAG, PLAN (scatter_gather),
+    .help = "Without sequence parallelism: send 1/tp of the tensor between stages and gather it" },
+  { "bucket_params", SC_FIELD_COUNT64, .min = 1, .max = 1e15, .derived = "the larger of 40e6 and 1e6 x dp",
+    PLAN (bucket_params), .help = "Parameters of a gradient bucket" },
+  { "rank_order", SC_FIELD_CHOICE, .choices = rank_orders, .fallback = "tp-cp-ep-dp-pp", PLAN (rank_order),
+    .help = "Which neighbours in rank number are near, fastest first" },
+  { "one_queue", FLAG, PLAN (one_queue), .help = "CUDA_DEVICE_MAX_CONNECTIONS=1: one hardware queue for all streams" },
+  { "etp", SC_FIELD_LATER, .fallback = "1", .help = "Tensor parallelism of experts" },
+  { "shard_group", SC_FIELD_LATER, .help = "Ranks that share one sharded copy" },
+  { "offload", SC_FIELD_LATER, .fallback = "none", .help = "What lives in host memory" },
+  { "cuda_graphs", SC_FIELD_LATER, .help = "Kernels launched as graphs" },
+  { "extra", SC_FIELD_LATER, .help = "Whatever else a published row says" },
+  { .key = NULL },
+};
+
+static const ScField workload_fields[] = {
+  { "name", SC_FIELD_STRING, .offset = offsetof (ScWorkload, name), .help = "Name" },
+  { "source", SC_FIELD_STRING, .derived = "own", .offset = offsetof (ScWorkload, source),
+    .help = "Where model and plan are published" },
+  { "software", SC_FIELD_OTHER, .table = &sc_software_table, .derived = "megatron-core", .help = "Training framework" },
+  { "model", SC_FIELD_OTHER, .table = &sc_model_table, .help = "an object, the model" },
+  { "seq", SC_FIELD_COUNT, .min = 1, .max = 10000000, .offset = offsetof (ScWorkload, seq),
+    .help = "Tokens per sequence" },
+  { "plan", SC_FIELD_OTHER, .table = &sc_plan_table, .help = "an object, the plan" },
+  { .key = NULL },
+};
+
+#define NULLABLE .null_is_absent = TRUE
+const ScFieldTable sc_software_table = { .title = "workload: software", .fields = software_fields, NULLABLE };
+const ScFieldTable sc_model_table = { .title = "workload: model", .fields = model_fields, NULLABLE };
+const ScFieldTable sc_plan_table = { .title = "workload: plan", .fields = plan_fields, NULLABLE };
+const ScFieldTable sc_workload_table = { .title = "workload", .fields = workload_fields };
+
+/* ---- Parts ---- */
+
+static gboolean
+fail_framework (const ScJson *json, const cJSON *object, const Software *software, GError **error)
+{
+  /* Frameworks of the published vocabulary. */
+  static const char *const later[] = { "nanotron",   "nemo",       "llm-foundry", "deepspeed", "internevo",
+                                       "litgpt",     "torchtitan", "torchtune",   "fsdp1",     "llm.c",
+                                       "colossalai", "xtuner",     NULL };
+
+  g_autoptr (GPtrArray) names = g_ptr_array_new ();
+  g_autoptr (GString) all = g_string_new (NULL);
+  g_autoptr (GString) versions = g_string_new (NULL);
+  for (const ScFramework *const *row = sc_framework_all (); *row != NULL; row++)
+    {
+      if (strcmp ((*row)->name, software->framework) == 0)
+        g_string_append_printf (versions, "%s%s", versions->len > 0 ? ", " : "", (*row)->version);
+      if (g_ptr_array_find_with_equal_func (names, (*row)->name, g_str_equal, NULL))
+        continue;
+      g_ptr_array_add (names, (gpointer) (gsize) (*row)->name);
+      g_string_append_printf (all, "%s%s", all->len > 0 ? ", " : "", (*row)->name);
+    }
+  g_ptr_array_add (names, NULL);
+  const char *nearest = sc_nearest (software->framework, (const char *const *) names->pdata);
+  if (versions->len > 0)
+    sc_json_fail (json, object, "version", error, "found \"%s\", expected one of %s", software->version, versions->str);
+  else if (g_strv_contains (later, software->framework))
+    sc_json_fail (json, object, "framework", error, "found \"%s\", which is not modelled yet, expected one of %s",
+                  software->framework, all->str);
+  else if (nearest != NULL)
+    sc_json_fail (json, object, "framework", error, "found \"%s\", did you mean \"%s\"?", software->framework, nearest);
+  else
+    sc_json_fail (json, object, "framework", error, "found \"%s\", expected one of %s", software->framework, all->str);
+  return FALSE;
+}
+
+static gboolean
+read_software (ScWorkload *workload, const ScJson *json, GError **error)
+{
+  const cJSON *object = sc_fields_get (&sc_workload_table, json->root, "software");
+  g_autoptr (cJSON) none = object == NULL ? cJSON_CreateObject () : NULL;
+  if (object == NULL)
+    object = none;
+  Software software = { NULL, NULL };
+  const gboolean read = sc_fields_check_object (json, object, error)
+                        && sc_fields_read (&sc_software_table, json, object, &software, error);
+  g_autofree char *framework = software.framework;
+  g_autofree char *version = software.version;
+  if (!read)
+    return FALSE;
+  workload->framework = sc_framework_find (framework, version);
+  return workload->framework != NULL || fail_framework (json, object, &software, error);
+}
+
+static gboolean
+read_stage_layers (ScPlan *plan, const ScJson *json, const cJSON *array, GError **error)
+{
+  static const ScField layers = { .key = "layers", .kind = SC_FIELD_COUNT, .min = 0, .max = 1000 };
+
+  if (!sc_fields_check_array (json, array, MAX_STAGES, error))
+    return FALSE;
+  const guint n = (guint) cJSON_GetArraySize (array);
+  if (n != plan->pp * plan->vpp)
+    {
+      sc_json_fail (json, array, NULL, error, "found %u elements, expected one for each of pp %u x vpp %u stages", n,
+                    plan->pp, plan->vpp);
+      return FALSE;
+    }
+  plan->stage_layers = g_new0 (guint, n);
+  guint i = 0;
+  for (const cJSON *item = array->child; item != NULL; item = item->next)
+    if (!sc_fields_read_value (&layers, &sc_plan_table, json, item, &plan->stage_layers[i++], error))
+      return FALSE;
+  return TRUE;
+}
+
+static gboolean
+is_overridden (const ScJson *json, const char *pointer)
+{
+  for (guint i = 0; i < json->overrides->len; i++)
+    if (strcmp (((const ScJsonOverride *) g_ptr_array_index (json->overrides, i))->pointer, pointer) == 0)
+      return TRUE;
+  return FALSE;
+}
+
+/* The command line may change one of the sizes whose product is the world; what follows from it gives way. */
+static void
+settle_world (ScJson *json, cJSON *plan)
+{
+  const gboolean dp = is_overridden (json, "/plan/dp"), gpus = is_overridden (json, "/plan/gpus");
+  const gboolean other =
+      is_overridden (json, "/plan/tp") || is_overridden (json, "/plan/pp") || is_overridden (json, "/plan/cp");
+  const gboolean both =
+      sc_fields_get (&sc_plan_table, plan, "dp") != NULL && sc_fields_get (&sc_plan_table, plan, "gpus") != NULL;
+  if (dp && !gpus)
+    cJSON_DeleteItemFromObjectCaseSensitive (plan, "gpus");
+  else if ((gpus && !dp) || (other && !gpus && both && !dp))
+    cJSON_DeleteItemFromObjectCaseSensitive (plan, "dp");
+}
+
+static gboolean
+read_plan (ScPlan *plan, ScJson *json, GError **error)
+{
+  cJSON *object = cJSON_GetObjectItemCaseSensitive (json->root, "plan");
+  if (!sc_fields_check_object (json, object, error))
+    return FALSE;
+  settle_world (json, object);
+  plan->grad_dtype = SC_N_DTYPES;
+  if (!sc_fields_read (&sc_plan_table, json, object, plan, error))
+    return FALSE;
+  const cJSON *stage_layers = sc_fields_get (&sc_plan_table, object, "stage_layers");
+  return stage_layers == NULL || read_stage_layers (plan, json, stage_layers, error);
+}
+
+/* "70" for a model of 70.55e9 parameters is fine, for one of 65e9 it is not. */
+static gboolean
+check_params_b (const ScWorkload *workload, const ScJson *json, const cJSON *model, GError **error)
+{
+  const cJSON *params_b = sc_fields_get (&sc_model_table, model, "params_b");
+  if (params_b == NULL)
+    return TRUE;
+  const double counted = (double) sc_model_params (&workload->model, workload->seq) / 1e9;
+  if (fabs (params_b->valuedouble - counted) <= PARAMS_TOLERANCE * counted)
+    return TRUE;
+  sc_json_fail (json, params_b, NULL, error, "found %g, but the model has %.4g billion parameters",
+                params_b->valuedouble, counted);
+  return FALSE;
+}
+
+ScWorkload *
+sc_workload_from_json (ScJson *json, GError **error)
+{
+  g_autoptr (ScWorkload) workload = g_new0 (ScWorkload, 1);
+  if (!sc_fields_read (&sc_workload_table, json, json->root, workload, error) || !read_software (workload, json, error))
+    return NULL;
+  const cJSON *model = sc_fields_get (&sc_workload_table, json->root, "model");
+  if (!sc_fields_check_object (json, model, error)
+      || !sc_fields_read (&sc_model_table, json, model, &workload->model, error)
+      || !read_plan (&workload->plan, json, error))
+    return NULL;
+  if (workload->model.name == NULL)
+    workload->model.name = g_strdup (workload->name);
+
+  g_autoptr (GError) why = NULL;
+  if (!sc_workload_complete (workload, &why) || !sc_workload_check (workload, &why))
+    {
+      sc_json_fail_at (json, error, why->message);
+      return NULL;
+    }
+  return check_params_b (workload, json, model, error) ? g_steal_pointer (&workload) : NULL;
+}
+
+ScWorkload *
+sc_workload_load (const char *argument, char **set, GError **error)
+{
+  g_autofree char *file = NULL;
+  gsize length = 0;
+  g_autofree char *text = sc_library_load (SC_KIND_WORKLOAD, argument, &file, &length, error);
+  if (text == NULL)
+    return NULL;
+  g_autoptr (ScJson) json = sc_json_parse (file, text, length, error);
+  if (json == NULL || !sc_override_apply (json, SC_OVERRIDE_WORKLOAD, set, error))
+    return NULL;
+  return sc_workload_from_json (json, error);
+}
