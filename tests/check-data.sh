@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# check-data.sh - every shipped workload passes the checks on the cluster it is meant for; no shipped file is left out.
+set -eu
+LC_ALL=C
+export LC_ALL
+cd "${abs_srcdir:-$(dirname "$0")/..}"
+stepcast=${STEPCAST:-./stepcast}
+failed=0
+
+# home WORKLOAD: the topology on which it was run, or would be.
+home ()
+{
+  case $1 in
+    megatron-* | sc21-* | gpt-7.5b-zero) echo dgx-a100-superpod ;;
+    bloom-176b) echo jean-zay-a100 ;;
+    llama3-8b | llama3-70b) echo dgx-h100-8 ;;
+    llama3-405b) echo dgx-h100-superpod ;;
+    *) echo "$1 has no topology: add it to tests/check-data.sh" >&2; return 1 ;;
+  esac
+}
+
+# check TOPOLOGY WORKLOAD [OPTION...]
+check ()
+{
+  # shellcheck disable=SC2086 # RUN is a command with its arguments
+  if ! ${RUN:-} "$stepcast" check "$@" >/dev/null; then
+    echo "failed: stepcast check $*"
+    failed=1
+  fi
+}
+
+for file in workloads/*.json; do
+  workload=${file#workloads/}
+  workload=${workload%.json}
+  if ! topology=$(home "$workload"); then
+    failed=1
+    continue
+  fi
+  check "topologies/$topology.json" "$file"
+done
+for file in topologies/*.json; do
+  check "$file" workloads/megatron-22b-full.json
+done
+for file in topologies/devices/*.json; do
+  check topologies/dgx-a100-superpod.json workloads/megatron-22b-full.json --device "$file"
+done
+exit $failed

@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* check_schedule.c - orders of pipeline schedules: who does what when, by hand, and what any order must keep (MODELLING 7). */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "models/schedule.h"
+
+/* ---- every rank as soon as it can ---- */
+
+/* What passes cost: [p * v][m], by virtual stage and micro-batch; a transfer between two stages takes @latency and
+ * keeps nobody busy. */
+typedef struct
+{
+  double *forward, *backward;
+  double  latency;
+} Costs;
+
+typedef struct
+{
+  GArray **slots;   /* [p] ScSlot */
+  double **start;   /* [p][slots] */
+  double  *busy;    /* [p] */
+  double  *first, *last; /* [p] begin of its first slot, end of its last */
+  guint   *peak;    /* [p] most (micro-batch, chunk) held at once */
+  double   makespan;
+  guint    p;
+  gboolean deadlock;
+} Replay;
+
+static Costs
+costs_new (const ScScheduleShape *s, double forward, double backward, double latency)
+{
+  const guint n = s->p * s->v * s->m;
+  const Costs c = { g_new (double, n), g_new (double, n), latency };
+  for (guint i = 0; i < n; i++)
+    {
+      c.forward[i] = forward;
+      c.backward[i] = backward;
+    }
+  return c;
+}
+
+static void
+costs_clear (Costs *c)
+{
+  g_free (c->forward);
+  g_free (c->backward);
+}
+
+static guint64
+next_random (guint64 *x)
+{
+  *x ^= *x << 13;
+  *x ^= *x >> 7;
+  *x ^= *x << 17;
+  return *x;
+}
+
+/* Whole numbers from 1 to 9: their sums are exact. */
+static Costs
+random_costs (const ScScheduleShape *s, guint64 seed, double latency)
+{
+  const Costs c = costs_new (s, 1, 1, latency);
+  guint64 x = 88172645463325252u + seed;
+  for (guint i = 0; i < s->p * s->v * s->m; i++)
+    {
+      c.forward[i] = (double) (1 + next_random (&x) % 9);
+      c.backward[i] = (double) (1 + next_random (&x) % 9);
+    }
+  return c;
+}
+
+static Replay *
+replay_new (const ScSchedule *row, const ScScheduleShape *s, const Costs *c)
+{
+  Replay *const r = g_new0 (Replay, 1);
+  const guint n_virtual = s->p * s->v;
+  r->p = s->p;
+  r->slots = g_new0 (GArray *, s->p);
+  r->start = g_new0 (double *, s->p);
+  r->busy = g_new0 (double, s->p);
+  r->first = g_new0 (double, s->p);
+  r->last = g_new0 (double, s->p);
+  r->peak = g_new0 (guint, s->p);
+  g_autofree guint *at = g_new0 (guint, s->p);
+  g_autofree double *free_at = g_new0 (double, s->p);
+  g_autofree double *f_end = g_new (double, (gsize) n_virtual * s->m), *b_end = g_new (double, (gsize) n_virtual * s->m);
+  for (guint i = 0; i < n_virtual * s->m; i++)
+    f_end[i] = b_end[i] = -1;
+  for (guint rank = 0; rank < s->p; rank++)
+    {
+      r->slots[rank] = g_array_new (FALSE, FALSE, sizeof (ScSlot));
+      row->order (s, rank, r->slots[rank]);
+      r->start[rank] = g_new0 (double, MAX (r->slots[rank]->len, 1));
+    }
+  for (gboolean moved = TRUE; moved;)
+    {
+      moved = FALSE;
+      for (guint rank = 0; rank < s->p; rank++)
+        for (; at[rank] < r->slots[rank]->len; at[rank]++)
+          {
+            const ScSlot *const slot = &g_array_index (r->slots[rank], ScSlot, at[rank]);
+            const guint j = slot->chunk * s->p + rank, i = j * s->m + slot->microbatch;
+            double ready = 0, *end = slot->pass == SC_PASS_FORWARD ? &f_end[i] : &b_end[i];
+            if (slot->pass == SC_PASS_FORWARD && j > 0)
+              ready = f_end[i - s->m] < 0 ? -1 : f_end[i - s->m] + c->latency;
+            if (slot->pass == SC_PASS_BACKWARD)
+              {
+                const double after = j + 1 == n_virtual ? 0 : b_end[i + s->m] < 0 ? -1 : b_end[i + s->m] + c->latency;
+                ready = f_end[i] < 0 || after < 0 ? -1 : MAX (f_end[i], after);
+              }
+            if (ready < 0)
+              break;
+            const double cost = slot->pass == SC_PASS_FORWARD ? c->forward[i] : c->backward[i];
+            r->start[rank][at[rank]] = MAX (ready, free_at[rank]);
+            free_at[rank] = *end = r->start[rank][at[rank]] + cost;
+            r->busy[rank] += cost;
+            moved = TRUE;
+          }
+    }
+  for (guint rank = 0; rank < s->p; rank++)
+    {
+      guint held = 0;
+      r->deadlock |= at[rank] < r->slots[rank]->len;
+      r->first[rank] = r->start[rank][0];
+      r->last[rank] = free_at[rank];
+      r->makespan = MAX (r->makespan, free_at[rank]);
+      for (guint i = 0; i < r->slots[rank]->len; i++)
+        {
+          held += g_array_index (r->slots[rank], ScSlot, i).pass == SC_PASS_FORWARD ? 1 : -1;
+          r->peak[rank] = MAX (r->peak[rank], held);
+        }
+    }
+  return r;
+}
+
+static void
+replay_free (Replay *r)
+{
+  for (guint i = 0; i < r->p; i++)
+    {
+      g_array_unref (r->slots[i]);
+      g_free (r->start[i]);
+    }
+  g_free (r->slots);
+  g_free (r->start);
+  g_free (r->busy);
+  g_free (r->first);
+  g_free (r->last);
+  g_free (r->peak);
+  g_free (r);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (Replay, replay_free)
+
+static double
+makespan (const ScSchedule *row, const ScScheduleShape *s, const Costs *c)
+{
+  g_autoptr (Replay) r = replay_new (row, s, c);
+  ck_assert_msg (!r->deadlock, "%s p=%u v=%u m=%u g=%u: deadlock", row->name, s->p, s->v, s->m, s->g);
+  return r->makespan;
+}
+
+static double
+equal_makespan (const ScSchedule *row, guint p, guint v, guint m, double forward, double backward, double latency)
+{
+  const ScScheduleShape s = { p, v, m, p };
+  ck_assert_ptr_null (row->refuse (&s));
+  Costs c = costs_new (&s, forward, backward, latency);
+  const double ret = makespan (row, &s, &c);
+  costs_clear (&c);
+  return ret;
+}
+
+/* ---- every row over a grid of shapes ---- */
+
+#define N_ROWS 3 /* none, 1f1b, interleaved; rows_are_found_by_name sees to it */
+
+typedef void (*ShapeFunc) (const ScSchedule *row, const ScScheduleShape *shape);
+
+/* Calls @visit for every shape of a grid that @row does not refuse, group sizes included. */
+static void
+for_each_shape (const ScSchedule *row, ShapeFunc visit)
+{
+  static const guint sizes[] = { 1, 2, 3, 4, 5, 8 }, batches[] = { 1, 2, 3, 4, 5, 6, 8, 11, 12, 16, 24 };
+  guint n = 0;
+  for (guint ip = 0; ip < G_N_ELEMENTS (sizes); ip++)
+    for (guint v = 1; v <= 4; v++)
+      for (guint im = 0; im < G_N_ELEMENTS (batches); im++)
+        for (guint g = sizes[ip]; g <= MAX (sizes[ip], batches[im]); g++)
+          {
+            const ScScheduleShape s = { sizes[ip], v, batches[im], g };
+            if (row->refuse (&s) != NULL || (v == 1 && g > s.p)) /* one chunk: the group size means nothing */
+              continue;
+            visit (row, &s);
+            n++;
+          }
+  ck_assert_uint_ge (n, 11);
+}
+
+#define check_shape(condition) \
+  ck_assert_msg (condition, "%s p=%u v=%u m=%u g=%u: " #condition, row->name, s->p, s->v, s->m, s->g)
+
+/* 7.8, 1 */
+static void
+check_completeness (const ScSchedule *row, const ScScheduleShape *s)
+{
+  for (guint rank = 0; rank < s->p; rank++)
+    {
+      g_autoptr (GArray) slots = g_array_new (FALSE, FALSE, sizeof (ScSlot));
+      g_autofree guint8 *forward = g_new0 (guint8, s->v * s->m), *backward = g_new0 (guint8, s->v * s->m);
+      row->order (s, rank, slots);
+      check_shape (slots->len == 2 * s->v * s->m);
+      for (guint i = 0; i < slots->len; i++)
+        {
+          const ScSlot *const slot = &g_array_index (slots, ScSlot, i);
+          check_shape (slot->chunk < s->v && slot->microbatch < s->m);
+          const guint k = slot->chunk * s->m + slot->microbatch;
+          if (slot->pass == SC_PASS_FORWARD)
+            forward[k]++;
+          else
+            check_shape (forward[k] == 1 && ++backward[k] == 1);
+          if (slot->joined) /* a step is a forward and then a backward */
+            check_shape (i > 0 && slot->pass == SC_PASS_BACKWARD && slot[-1].pass == SC_PASS_FORWARD && !slot[-1].joined);
+        }
+      for (guint k = 0; k < s->v * s->m; k++)
+        check_shape (forward[k] == 1 && backward[k] == 1);
+    }
+}
+
+START_TEST (every_chunk_and_microbatch_has_one_forward_and_then_one_backward)
+{
+  for_each_shape (sc_schedule_all ()[_i], check_completeness);
+}
+END_TEST
+
+/* 7.8, 2, 3, 5 */
+static void
+check_execution (const ScSchedule *row, const ScScheduleShape *s)
+{
+  static const double latencies[] = { 0, 0.25, 3, 100 };
+  for (guint64 seed = 0; seed < 2; seed++)
+    {
+      double before = 0;
+      for (guint l = 0; l < G_N_ELEMENTS (latencies); l++)
+        {
+          Costs c = random_costs (s, seed, latencies[l]);
+          g_autoptr (Replay) r = replay_new (row, s, &c);
+          check_shape (!r->deadlock);
+          check_shape (r->makespan >= before); /* a slower wire never helps */
+          before = r->makespan;
+          double up = 0, down = 0; /* of micro-batch 0 to reach a rank; of the last backward to leave its first chunk */
+          for (guint rank = 0; rank < s->p; rank++)
+            {
+              const guint last = g_array_index (r->slots[rank], ScSlot, r->slots[rank]->len - 1).microbatch;
+              double busy = 0;
+              for (guint chunk = 0; chunk < s->v; chunk++)
+                for (guint k = 0; k < s->m; k++)
+                  busy += c.forward[(chunk * s->p + rank) * s->m + k] + c.backward[(chunk * s->p + rank) * s->m + k];
+              check_shape (r->busy[rank] == busy);
+              down = 0;
+              for (guint j = 0; j < rank; j++)
+                down += c.backward[j * s->m + last] + c.latency;
+              check_shape (r->first[rank] >= up);
+              check_shape (r->last[rank] - r->first[rank] >= busy);
+              check_shape (r->makespan >= up + busy + down);
+              up += c.forward[rank * s->m] + c.latency;
+            }
+          for (guint i = 0; i < s->p * s->v * s->m; i++)
+            {
+              c.forward[i] *= 4;
+              c.backward[i] *= 4;
+            }
+          c.latency *= 4;
+          check_shape (makespan (row, s, &c) == 4 * r->makespan);
+          costs_clear (&c);
+        }
+    }
+}
+
+START_TEST (every_order_executes_under_any_costs_and_latency)
+{
+  for_each_shape (sc_schedule_all ()[_i], check_execution);
+}
+END_TEST
+
+/* 7.8, 4 and 3.7 */
+static void
+check_peak (const ScSchedule *row, const ScScheduleShape *s)
+{
+  Costs c = costs_new (s, 1, 2, 0);
+  g_autoptr (Replay) r = replay_new (row, s, &c);
+  for (guint rank = 0; rank < s->p; rank++)
+    check_shape (r->peak[rank] == row->in_flight (s, rank));
+  costs_clear (&c);
+}
+
+START_TEST (as_many_microbatches_are_held_as_the_row_says)
+{
+  for_each_shape (sc_schedule_all ()[_i], check_peak);
+}
+END_TEST
+
+/* 7.3: idle (p - 1) (F + B) of a chunk, whatever F and B are */
+static void
+check_closed_form (const ScSchedule *row, const ScScheduleShape *s)
+{
+  static const double costs[][2] = { { 1, 2 }, { 3, 6 }, { 10, 16 }, { 2, 3 }, { 5, 1 } };
+  for (guint i = 0; i < G_N_ELEMENTS (costs); i++)
+    {
+      Costs c = costs_new (s, costs[i][0], costs[i][1], 0);
+      const double chunk = costs[i][0] + costs[i][1], ideal = s->m * s->v * chunk;
+      check_shape (makespan (row, s, &c) == ideal + (s->p - 1) * chunk);
+      check_shape (fabs (row->ideal_bubble (s) - (s->p - 1) * chunk / ideal) < 1e-15);
+      costs_clear (&c);
+    }
+}
+
+START_TEST (equal_stages_idle_as_the_closed_form_says)
+{
+  for_each_shape (sc_schedule_all ()[_i], check_closed_form);
+}
+END_TEST
+
+/* 7.8, 7 and 8 */
+START_TEST (one_microbatch_walks_down_and_up_and_one_rank_just_accumulates)
+{
+  for (guint p = 1; p <= 8; p++)
+    {
+      const ScScheduleShape s = { p, 1, 1, p };
+      Costs c = random_costs (&s, p, 0.5);
+      double sum = 2 * (p - 1) * 0.5;
+      for (guint i = 0; i < p; i++)
+        sum += c.forward[i] + c.backward[i];
+      ck_assert_double_eq (makespan (&sc_schedule_1f1b, &s, &c), sum);
+      costs_clear (&c);
+    }
+  for (guint m = 1; m <= 8; m++)
+    for (guint row = 0; row < 2; row++)
+      ck_assert_double_eq (equal_makespan (row == 0 ? &sc_schedule_none : &sc_schedule_1f1b, 1, 1, m, 3, 5, 7), m * 8.0);
+}
+END_TEST
+
+/* 7.8, 6 */
+START_TEST (interleaved_with_one_chunk_is_refused_not_taken_for_1f1b)
+{
+  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 1, 8, 4 }));
+  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 1, 2, 8, 1 }));
+  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 3, 4 })); /* 7.6: m >= G >= p */
+  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 8, 3 }));
+  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 10, 4 })); /* a last group of 2 < 4 */
+  ck_assert_ptr_null (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 10, 6 }));    /* 6 and 4 */
+  ck_assert_ptr_null (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 8, 8 }));
+  ck_assert_ptr_nonnull (sc_schedule_1f1b.refuse (&(ScScheduleShape) { 4, 2, 8, 4 }));
+  ck_assert_ptr_nonnull (sc_schedule_none.refuse (&(ScScheduleShape) { 2, 1, 8, 2 }));
+  ck_assert_ptr_null (sc_schedule_none.refuse (&(ScScheduleShape) { 1, 1, 8, 1 }));
+}
+END_TEST
+
+START_TEST (rows_are_found_by_name)
+{
+  guint n = 0;
+  for (const ScSchedule *const *row = sc_schedule_all (); *row != NULL; row++, n++)
+    {
+      ck_assert_ptr_eq (sc_schedule_find ((*row)->name), *row);
+      ck_assert (strlen ((*row)->summary) > 0 && strlen ((*row)->source) > 0);
+    }
+  ck_assert_uint_eq (n, N_ROWS);
+  ck_assert_ptr_null (sc_schedule_find ("gpipes"));
+}
+END_TEST
+
+/* ---- by hand: p = 4, m = 8, F = 1, B = 2 (MODELLING 7.4) ---- */
+
+/* Pass, micro-batch and start of every slot; lower case is chunk 1. */
+static const char *const table_1f1b[] = {
+  "F0@0 F1@1 F2@2 F3@3 B0@10 F4@12 B1@13 F5@15 B2@16 F6@18 B3@19 F7@21 B4@22 B5@25 B6@28 B7@31",
+  "F0@1 F1@2 F2@3 B0@8 F3@10 B1@11 F4@13 B2@14 F5@16 B3@17 F6@19 B4@20 F7@22 B5@23 B6@26 B7@29",
+  "F0@2 F1@3 B0@6 F2@8 B1@9 F3@11 B2@12 F4@14 B3@15 F5@17 B4@18 F6@20 B5@21 F7@23 B6@24 B7@27",
+  "F0@3 B0@4 F1@6 B1@7 F2@9 B2@10 F3@12 B3@13 F4@15 B4@16 F5@18 B5@19 F6@21 B6@22 F7@24 B7@25",
+};
+
+static const char *const table_interleaved[] = {
+  "F0@0 F1@1 F2@2 F3@3 f0@4 f1@5 f2@6 f3@7 F4@8 F5@9 F6@10 b0@14 F7@16 b1@17 f4@20 b2@21 f5@23 b3@24 f6@26 B0@27 f7@29 B1@30 "
+  "B2@32 B3@35 b4@38 b5@41 b6@44 b7@47 B4@49 B5@51 B6@53 B7@55",
+  "F0@1 F1@2 F2@3 F3@4 f0@5 f1@6 f2@7 f3@8 F4@9 b0@12 F5@14 b1@15 F6@17 b2@18 F7@20 b3@21 f4@23 B0@24 f5@26 B1@27 f6@29 B2@30 "
+  "f7@32 B3@33 b4@36 b5@39 b6@42 b7@45 B4@47 B5@49 B6@51 B7@53",
+  "F0@2 F1@3 F2@4 F3@5 f0@6 f1@7 f2@8 b0@10 f3@12 b1@13 F4@15 b2@16 F5@18 b3@19 F6@21 B0@22 F7@24 B1@25 f4@27 B2@28 f5@30 B3@31 "
+  "f6@33 b4@34 f7@36 b5@37 b6@40 b7@43 B4@45 B5@47 B6@49 B7@51",
+  "F0@3 F1@4 F2@5 F3@6 f0@7 b0@8 f1@10 b1@11 f2@13 b2@14 f3@16 b3@17 F4@19 B0@20 F5@22 B1@23 F6@25 B2@26 F7@28 B3@29 f4@31 b4@32 "
+  "f5@34 b5@35 f6@37 b6@38 f7@40 b7@41 B4@43 B5@45 B6@47 B7@49",
+};
+
+typedef struct
+{
+  const ScSchedule *row;
+  guint  v;
+  const char *const *table;
+  double makespan;
+  guint  peaks[4];
+} Table;
+
+static const Table tables[] = {
+  { &sc_schedule_1f1b, 1, table_1f1b, 33, { 4, 3, 2, 1 } },
+  { &sc_schedule_interleaved, 2, table_interleaved, 57, { 11, 9, 7, 5 } },
+};
+
+START_TEST (the_explicit_tables_come_out_slot_by_slot)
+{
+  const Table *const t = &tables[_i];
+  const ScScheduleShape s = { 4, t->v, 8, 4 };
+  Costs c = costs_new (&s, 1, 2, 0);
+  g_autoptr (Replay) r = replay_new (t->row, &s, &c);
+  ck_assert_double_eq (r->makespan, t->makespan);
+  for (guint rank = 0; rank < 4; rank++)
+    {
+      g_autoptr (GString) text = g_string_new (NULL);
+      for (guint i = 0; i < r->slots[rank]->len; i++)
+        {
+          const ScSlot *const slot = &g_array_index (r->slots[rank], ScSlot, i);
+          g_string_append_printf (text, "%s%c%u@%.0f", i > 0 ? " " : "", (slot->pass == SC_PASS_FORWARD ? "Ff" : "Bb")[slot->chunk],
+                                  slot->microbatch, r->start[rank][i]);
+        }
+      ck_assert_str_eq (text->str, t->table[rank]);
+      ck_assert_double_eq (r->makespan - r->busy[rank], 9);
+      ck_assert_double_eq (r->last[rank] - r->first[rank] - r->busy[rank], 9 - 3.0 * rank); /* inside its own span */
+      ck_assert_uint_eq (r->peak[rank], t->peaks[rank]);
+    }
+  costs_clear (&c);
+}
+END_TEST
+
+/* MODELLING 7.2: the table for 5 micro-batches, 2 chunks and groups of 3, as Megatron's comment shows it. */
+START_TEST (megatrons_example_table_comes_out)
+{
+  static const guint microbatch[] = { 0, 1, 2, 0, 1, 2, 3, 4, 3, 4 }, chunk[] = { 0, 0, 0, 1, 1, 1, 0, 0, 1, 1 };
+  const ScScheduleShape s = { 2, 2, 5, 3 };
+  ck_assert_ptr_null (sc_schedule_interleaved.refuse (&s));
+  for (guint rank = 0; rank < 2; rank++)
+    {
+      g_autoptr (GArray) slots = g_array_new (FALSE, FALSE, sizeof (ScSlot));
+      guint n[2] = { 0, 0 };
+      sc_schedule_interleaved.order (&s, rank, slots);
+      for (guint i = 0; i < slots->len; i++)
+        {
+          const ScSlot *const slot = &g_array_index (slots, ScSlot, i);
+          const guint k = n[slot->pass]++;
+          ck_assert_uint_eq (slot->microbatch, microbatch[k]);
+          ck_assert_uint_eq (slot->chunk, slot->pass == SC_PASS_FORWARD ? chunk[k] : 1 - chunk[k]);
+        }
+    }
+}
+END_TEST
+
+/* Forwards before the first pair: one more stands before the first backward. */
+static guint
+warm_up_of (const ScSchedule *row, const ScScheduleShape *s, guint rank)
+{
+  g_autoptr (GArray) slots = g_array_new (FALSE, FALSE, sizeof (ScSlot));
+  row->order (s, rank, slots);
+  guint n = 0;
+  while (g_array_index (slots, ScSlot, n).pass == SC_PASS_FORWARD)
+    n++;
+  return n - 1;
+}
+
+START_TEST (warm_up_counts_are_megatrons)
+{
+  static const guint plain[] = { 3, 2, 1, 0 }, interleaved[] = { 10, 8, 6, 4 }; /* MODELLING 7.2; m = 8, G = 4 */
+  for (guint rank = 0; rank < 4; rank++)
+    {
+      ck_assert_uint_eq (warm_up_of (&sc_schedule_1f1b, &(ScScheduleShape) { 4, 1, 8, 4 }, rank), plain[rank]);
+      ck_assert_uint_eq (warm_up_of (&sc_schedule_interleaved, &(ScScheduleShape) { 4, 2, 8, 4 }, rank), interleaved[rank]);
+    }
+}
+END_TEST
+
+START_TEST (microbatches_in_flight_on_eight_stages)
+{
+  static const guint plain[] = { 8, 7, 6, 5, 4, 3, 2, 1 }, interleaved[] = { 23, 21, 19, 17, 15, 13, 11, 9 }; /* MODELLING 3.7; m = 32 */
+  for (guint rank = 0; rank < 8; rank++)
+    {
+      ck_assert_uint_eq (sc_schedule_1f1b.in_flight (&(ScScheduleShape) { 8, 1, 32, 8 }, rank), plain[rank]);
+      ck_assert_uint_eq (sc_schedule_interleaved.in_flight (&(ScScheduleShape) { 8, 2, 32, 8 }, rank), interleaved[rank]);
+    }
+}
+END_TEST
+
+/* MODELLING 7.3: B = I + W; chunks of the interleaved form cost as much as whole stages of the plain one. */
+static const struct
+{
+  guint  p, m;
+  double f, b;
+  double plain, interleaved, idle;
+  guint  peak, peak_interleaved;
+} cost_cases[] = {
+  { 4, 8, 1, 2, 33, 57, 9, 4, 11 },       { 4, 8, 3, 6, 99, 171, 27, 4, 11 },
+  { 4, 8, 10, 16, 286, 494, 78, 4, 11 },  { 4, 8, 2, 3, 55, 95, 15, 4, 11 },
+  { 8, 24, 1, 2, 93, 165, 21, 8, 23 },    { 8, 24, 3, 6, 279, 495, 63, 8, 23 },
+  { 8, 24, 10, 16, 806, 1430, 182, 8, 23 }, { 8, 24, 2, 3, 155, 275, 35, 8, 23 },
+};
+
+START_TEST (makespan_and_idle_of_the_cost_sets)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (cost_cases); i++)
+    for (guint v = 1; v <= 2; v++)
+      {
+        const ScScheduleShape s = { cost_cases[i].p, v, cost_cases[i].m, cost_cases[i].p };
+        Costs c = costs_new (&s, cost_cases[i].f, cost_cases[i].b, 0);
+        g_autoptr (Replay) r = replay_new (v == 1 ? &sc_schedule_1f1b : &sc_schedule_interleaved, &s, &c);
+        ck_assert_double_eq (r->makespan, v == 1 ? cost_cases[i].plain : cost_cases[i].interleaved);
+        double idle = 0;
+        guint peak = 0;
+        for (guint rank = 0; rank < s.p; rank++)
+          {
+            idle = MAX (idle, r->last[rank] - r->first[rank] - r->busy[rank]);
+            peak = MAX (peak, r->peak[rank]);
+          }
+        ck_assert_double_eq (idle, cost_cases[i].idle);
+        ck_assert_uint_eq (peak, v == 1 ? cost_cases[i].peak : cost_cases[i].peak_interleaved);
+        costs_clear (&c);
+      }
+}
+END_TEST
+
+/* MODELLING 7.3: transfers of latency x = 0.25 that keep nobody busy add x (2 (p - 1) m / p + 2 (p - 2)) to 1F1B and
+ * 2 (p v - 1) x to the interleaved form. */
+static const struct { guint p, m; double plain, interleaved; } transfer_cases[] = {
+  { 2, 2, 9.5, 16.5 },  { 2, 4, 16, 28.5 },    { 2, 8, 29, 52.5 },  { 4, 4, 23.5, 36.5 },  { 4, 8, 37, 60.5 },
+  { 4, 16, 64, 108.5 }, { 8, 8, 51.5, 76.5 },  { 8, 16, 79, 124.5 }, { 8, 32, 134, 220.5 },
+};
+
+START_TEST (latency_of_free_transfers_adds_what_was_derived)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (transfer_cases); i++)
+    {
+      const guint p = transfer_cases[i].p, m = transfer_cases[i].m;
+      const double x = 0.25;
+      ck_assert_double_eq (equal_makespan (&sc_schedule_1f1b, p, 1, m, 1, 2, x), transfer_cases[i].plain);
+      ck_assert_double_eq (equal_makespan (&sc_schedule_interleaved, p, 2, m, 1, 2, x), transfer_cases[i].interleaved);
+      ck_assert_double_eq (transfer_cases[i].plain, 3.0 * (m + p - 1) + x * (2.0 * (p - 1) * m / p + 2.0 * (p - 2)));
+      ck_assert_double_eq (transfer_cases[i].interleaved, 3.0 * (2 * m + p - 1) + x * 2 * (2 * p - 1));
+    }
+}
+END_TEST
+
+/* MODELLING 7.6: unequal stages are simulated, not summed: 45 is sum (F + B) + (m - 1) max (F + B). */
+START_TEST (unequal_stages)
+{
+  static const struct { double f[4], makespan; } cases[] = {
+    { { 1, 1, 1, 1.5 }, 45 }, { { 1.5, 1, 1, 1 }, 40.5 }, { { 1.2, 1, 1, 1.5 }, 45.6 },
+  };
+  const ScScheduleShape s = { 4, 1, 8, 4 };
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      Costs c = costs_new (&s, 0, 0, 0);
+      for (guint k = 0; k < 32; k++)
+        {
+          c.forward[k] = cases[i].f[k / 8];
+          c.backward[k] = 2 * cases[i].f[k / 8];
+        }
+      ck_assert_double_eq_tol (makespan (&sc_schedule_1f1b, &s, &c), cases[i].makespan, 1e-12 * cases[i].makespan);
+      costs_clear (&c);
+    }
+}
+END_TEST
+
+START_TEST (llama3_bubble_ratio)
+{
+  /* MODELLING 7.3; arXiv 2407.21783: (PP - 1) / (V M) over the ideal time */
+  ck_assert_double_eq (sc_schedule_interleaved.ideal_bubble (&(ScScheduleShape) { 16, 8, 16, 16 }), 0.1171875);
+}
+END_TEST
+
+static Suite *
+schedule_suite (void)
+{
+  Suite *const s = suite_create ("schedule");
+  TCase *const every = tcase_create ("every row");
+  tcase_set_timeout (every, 120);
+  tcase_add_loop_test (every, every_chunk_and_microbatch_has_one_forward_and_then_one_backward, 0, N_ROWS);
+  tcase_add_loop_test (every, every_order_executes_under_any_costs_and_latency, 0, N_ROWS);
+  tcase_add_loop_test (every, as_many_microbatches_are_held_as_the_row_says, 0, N_ROWS);
+  tcase_add_loop_test (every, equal_stages_idle_as_the_closed_form_says, 0, N_ROWS);
+  tcase_add_test (every, rows_are_found_by_name);
+  suite_add_tcase (s, every);
+  TCase *const hand = tcase_create ("by hand");
+  tcase_add_test (hand, one_microbatch_walks_down_and_up_and_one_rank_just_accumulates);
+  tcase_add_test (hand, interleaved_with_one_chunk_is_refused_not_taken_for_1f1b);
+  tcase_add_loop_test (hand, the_explicit_tables_come_out_slot_by_slot, 0, G_N_ELEMENTS (tables));
+  tcase_add_test (hand, megatrons_example_table_comes_out);
+  tcase_add_test (hand, warm_up_counts_are_megatrons);
+  tcase_add_test (hand, microbatches_in_flight_on_eight_stages);
+  tcase_add_test (hand, makespan_and_idle_of_the_cost_sets);
+  tcase_add_test (hand, latency_of_free_transfers_adds_what_was_derived);
+  tcase_add_test (hand, unequal_stages);
+  tcase_add_test (hand, llama3_bubble_ratio);
+  suite_add_tcase (s, hand);
+  return s;
+}
+
+int
+main (void)
+{
+  SRunner *const runner = srunner_create (schedule_suite ());
+  srunner_run_all (runner, CK_NORMAL);
+  const int failed = srunner_ntests_failed (runner);
+  srunner_free (runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
