@@ -1,122 +1,92 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* ring.c - a 1 GB ring all-reduce of 512 hosts as its 523,264 single messages over a two-tier fat-tree: 16 leaves of 32
- * hosts, 50 GB/s a host, bundles of up-links and down-links as wide as their hosts together. */
+/* ring.c - one ring all-reduce of 1 GB over 512 hosts of a fat-tree: as its 523,264 single messages, and as the load on
+ * link classes that it folds to.  16 leaves of 32 hosts, 1:1; 50 GB/s and 1 us a host, so a step is 1 us + 1 GB / 512 / 50 GB/s. */
 #include <stdio.h>
 #include "bench.h"
+#include "models/fold.h"
 #include "sim/engine.h"
-#include "sim/messages.h"
 
-#define N_HOSTS  512u
-#define N_LEAF    32u
-#define N_STEPS  (2 * (N_HOSTS - 1))
-#define N_BYTES  1e9
-#define BYTES_S  50e9
+#define N_HOSTS 512
+#define N_LEAF  32
+#define N_BYTES 1e9
+#define BYTES_S 50e9
+#define ALPHA_S 1e-6
+#define N_STEPS (2 * (N_HOSTS - 1))
 
-typedef struct
-{
-  ScMessages script;
-  ScUse   uses[N_HOSTS][4]; /* route of each host to its right neighbour */
-  guint32 n_uses[N_HOSTS];
-} Ring;
-
-/* Message i is sent by host i % N_HOSTS in step i / N_HOSTS. */
 static void
-ring_describe (const ScMessages *script, guint32 id, ScMessage *ret)
+build (ScTopology *t, ScNodeType *type, ScNodeRun *run, ScTier *tier, ScWorkload *w)
 {
-  const Ring *const ring = (const Ring *) script;
-  const guint32 host = id % N_HOSTS;
-  *ret = (ScMessage) { N_BYTES / N_HOSTS, ring->uses[host], ring->n_uses[host] };
+  *type = (ScNodeType) { .gpus = 1, .nics = 1, .nvlink_domain_nodes = 1 };
+  type->nic_bytes_per_s.value = BYTES_S;
+  type->nic_latency_s.value = ALPHA_S;
+  *run = (ScNodeRun) { 0, N_HOSTS };
+  *tier = (ScTier) { .children = N_LEAF, .oversubscription = 1 };
+  *t = (ScTopology) { .types = type, .n_types = 1, .runs = run, .n_runs = 1, .n_nodes = N_HOSTS, .n_gpus = N_HOSTS,
+                      .tiers = tier, .n_tiers = 1 };
+  *w = (ScWorkload) { .plan = { .tp = 1, .pp = 1, .vpp = 1, .dp = N_HOSTS, .cp = 1, .ep = 1, .gpus = N_HOSTS } };
 }
 
-/* The chunk from the left, and the host's own last send. */
-static guint8
-ring_n_before (const ScMessages *script, guint32 id)
+static double
+simulate (const ScProgram *p, const char *what, const ScBench *bench, double n)
 {
-  (void) script;
-  return id < N_HOSTS ? 0 : 2;
-}
-
-static guint
-ring_after_delivery (const ScMessages *script, guint32 id, guint32 ret_next[SC_MESSAGES_MAX_NEXT])
-{
-  (void) script;
-  const guint32 host = id % N_HOSTS, step = id / N_HOSTS;
-  if (step + 1 == N_STEPS)
-    return 0;
-  ret_next[0] = (step + 1) * N_HOSTS + (host + 1) % N_HOSTS;
-  return 1;
-}
-
-static guint
-ring_after_drain (const ScMessages *script, guint32 id, guint32 ret_next[SC_MESSAGES_MAX_NEXT])
-{
-  (void) script;
-  if (id / N_HOSTS + 1 == N_STEPS)
-    return 0;
-  ret_next[0] = id + N_HOSTS;
-  return 1;
-}
-
-static Ring *
-ring_new (ScProgram *p)
-{
-  Ring *ring = g_new0 (Ring, 1);
-  ring->script = (ScMessages) { .n = N_STEPS * N_HOSTS, .latency = 1000000, .cap = INFINITY, .describe = ring_describe,
-                                .n_before = ring_n_before, .after_delivery = ring_after_delivery,
-                                .after_drain = ring_after_drain };
-  guint32 out[N_HOSTS], in[N_HOSTS], up[N_HOSTS / N_LEAF], down[N_HOSTS / N_LEAF];
-  for (guint h = 0; h < N_HOSTS; h++)
-    {
-      out[h] = sc_program_add_link (p, BYTES_S);
-      in[h] = sc_program_add_link (p, BYTES_S);
-    }
-  for (guint l = 0; l < N_HOSTS / N_LEAF; l++)
-    {
-      up[l] = sc_program_add_link (p, N_LEAF * BYTES_S);
-      down[l] = sc_program_add_link (p, N_LEAF * BYTES_S);
-    }
-  for (guint h = 0; h < N_HOSTS; h++)
-    {
-      const guint right = (h + 1) % N_HOSTS;
-      guint32 n = 0;
-      ring->uses[h][n++] = (ScUse) { 1, out[h] };
-      if (h / N_LEAF != right / N_LEAF)
-        {
-          ring->uses[h][n++] = (ScUse) { 1, up[h / N_LEAF] };
-          ring->uses[h][n++] = (ScUse) { 1, down[right / N_LEAF] };
-        }
-      ring->uses[h][n++] = (ScUse) { 1, in[right] };
-      ring->n_uses[h] = n;
-    }
-  return ring;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (ScTrace) trace = sc_engine_run (p, &error);
+  if (trace == NULL)
+    g_error ("%s", error->message);
+  const ScBenchTaken taken = sc_bench_end (*bench);
+  g_autofree char *instructions = sc_bench_instructions (taken, n);
+  printf ("%-34s %.9f s simulated in %8.3f ms, %s instructions each, peak memory %.1f MB\n", what, sc_time_to_s (trace->end),
+          1e3 * taken.seconds, instructions, sc_bench_peak_mb ());
+  return sc_time_to_s (trace->end);
 }
 
 int
 main (void)
 {
+  ScTopology topology;
+  ScNodeType type;
+  ScNodeRun nodes;
+  ScTier tier;
+  ScWorkload workload;
+  build (&topology, &type, &nodes, &tier, &workload);
+  guint32 hosts[N_HOSTS];
+  for (guint32 i = 0; i < N_HOSTS; i++)
+    hosts[i] = i;
+
+  const ScBench folded_bench = sc_bench_begin ();
+  g_autoptr (ScFabric) fabric = sc_fabric_new (&topology, N_HOSTS, NULL);
+  g_autoptr (ScLayout) layout = sc_layout_new (&workload);
+  g_autoptr (ScLoads) loads = sc_loads_new (layout, fabric);
+  g_autofree guint32 *colour = g_new0 (guint32, N_HOSTS);
+  g_autoptr (ScFold) fold = sc_fold_new (layout, fabric, loads, colour, 0, FALSE);
+  const guint32 family = fold->family_of[0]; /* the data-parallel group: all hosts */
+  const ScCallForm form = sc_collective_form (&sc_collective_ring, SC_COLL_ALL_REDUCE, &loads->shapes[0], N_BYTES);
+  g_autoptr (ScProgram) folded = sc_program_new ();
+  for (guint32 i = 0; i < fold->n_link_classes; i++)
+    sc_program_add_link (folded, 1);
+  sc_program_add_call (folded, sc_program_add_group (folded, fold->family_members[family]), 0, 0, 0, 0);
+  sc_program_add_part (folded, form.connection_bytes, form.cap, fold->uses + fold->uses_first[family],
+                       fold->uses_first[family + 1] - fold->uses_first[family]);
+  sc_program_add_actor (folded, 1, FALSE);
+  sc_program_call (folded, 0, 0);
+  const double as_load = simulate (folded, "folded, with placing and folding", &folded_bench, 1);
+  printf ("  %u hosts in %u class, %u links in %u classes\n", N_HOSTS, fold->n_classes, loads->n_used, fold->n_link_classes);
+
   const ScBench bench = sc_bench_begin ();
   g_autoptr (ScProgram) program = sc_program_new ();
-  g_autofree Ring *ring = ring_new (program);
-  const guint32 group = sc_program_add_group (program, 1);
-  const guint32 call = sc_program_add_call (program, group, 0, 0, 0, 0);
-  g_array_index (program->calls, ScCall, call).messages = &ring->script;
+  g_autofree guint32 *link_map = g_new (guint32, fabric->n_links);
+  for (guint32 l = 0; l < fabric->n_links; l++)
+    link_map[l] = sc_program_add_link (program, fabric->links[l].capacity);
+  ScMessages *const messages = sc_collective_ring.expand (fabric, hosts, N_HOSTS, SC_COLL_ALL_REDUCE, N_BYTES, 1,
+                                                          sc_time_from_s (ALPHA_S), link_map, FALSE);
+  const guint32 call = sc_program_add_call (program, sc_program_add_group (program, 1), 0, 0, 0, 0);
+  g_array_index (program->calls, ScCall, call).messages = messages;
   sc_program_add_actor (program, 1, FALSE);
   sc_program_call (program, 0, call);
-
-  g_autoptr (GError) error = NULL;
-  g_autoptr (ScTrace) trace = sc_engine_run (program, &error);
-  if (trace == NULL)
-    {
-      printf ("%s\n", error->message);
-      return 1;
-    }
-  const ScBenchTaken taken = sc_bench_end (bench);
-  const double expected_s = N_STEPS * (N_BYTES / N_HOSTS / BYTES_S + sc_time_to_s (ring->script.latency));
-  g_autofree char *instructions = sc_bench_instructions (taken, ring->script.n);
-  printf ("%u messages: %.9f s simulated (closed form %.9f s), %.3f s, %.2f M messages/s, %s instructions each\n",
-          ring->script.n, sc_time_to_s (trace->end), expected_s, taken.seconds, ring->script.n / taken.seconds / 1e6,
-          instructions);
-  printf ("%.0f events, %.0f solves; peak memory %.1f MB\n", (double) trace->n_events, (double) trace->n_solves,
-          sc_bench_peak_mb ());
+  g_autofree char *what = g_strdup_printf ("%u single messages", messages->n);
+  const double as_messages = simulate (program, what, &bench, messages->n);
+  sc_collective_messages_free (messages);
+  printf ("  closed form, a message a step: %.9f s; loads / messages %.6f (loads cut a chunk in two slices)\n",
+          N_STEPS * (ALPHA_S + N_BYTES / N_HOSTS / BYTES_S), as_load / as_messages);
   return 0;
 }

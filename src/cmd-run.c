@@ -5,6 +5,7 @@
 #include "report-timeline.h"
 #include "report-trace.h"
 #include "report.h"
+#include "units.h"
 #include <string.h>
 
 typedef struct
@@ -143,7 +144,14 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
   g_autoptr (ScSummary) summary = sc_forecast (options.inputs.topology, options.inputs.workload, NULL, error);
   if (summary == NULL || !write_outputs (&options, report, summary, out, error))
     return SC_STATUS_INTERNAL;
-  return options.require_fit && summary->verdict == SC_VERDICT_DOES_NOT_FIT ? SC_STATUS_CONDITION : SC_STATUS_OK;
+  if (!options.require_fit || summary->verdict != SC_VERDICT_DOES_NOT_FIT)
+    return SC_STATUS_OK;
+  const ScClassSummary *fullest = &summary->classes[summary->memory_class];
+  g_autofree char *needs = sc_format_bytes ((double) fullest->peak_device_bytes);
+  g_autofree char *has = sc_format_bytes ((double) fullest->capacity_bytes);
+  g_set_error (error, SC_CMD_ERROR, SC_CMD_ERROR_CONDITION, "--require-fit: rank %u (stage %u) needs %s, its GPU has %s",
+               fullest->representative, fullest->stage, needs, has);
+  return SC_STATUS_CONDITION;
 }
 
 const ScCommand sc_cmd_run = {

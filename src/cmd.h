@@ -37,6 +37,7 @@ typedef enum
   SC_CMD_ERROR_UNAVAILABLE,   /* status 69: this build or machine cannot do that */
   SC_CMD_ERROR_CANNOT_CREATE, /* status 73 */
   SC_CMD_ERROR_IO,            /* status 74 */
+  SC_CMD_ERROR_CONDITION,     /* status 1: a requested condition failed; what the command has to say is printed all the same */
 } ScCmdError;
 
 typedef struct ScCommand ScCommand;

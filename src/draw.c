@@ -223,7 +223,7 @@ draw_network (const ScTopology *t, GString *out, GError **error)
   if (t->n_nodes < 2)
     return TRUE;
   ScTopology healthy = *t; /* as it is built; what is slow or dead is listed apart */
-  healthy.n_faults = 0;
+  healthy.n_faults = healthy.first_node = 0;
   g_autoptr (ScFabric) fabric = sc_fabric_new (&healthy, t->n_gpus, error);
   if (fabric == NULL)
     return FALSE;
@@ -301,12 +301,12 @@ sc_draw_topology (const ScTopology *t, GString *out, GError **error)
 
 /* ---- A plan ---- */
 
-/* The node of each rank: the job takes the first GPUs in order. */
+/* The node of each rank: the job takes GPUs in order from its first node on. */
 static guint *
 nodes_of_ranks (const ScTopology *t, guint n_ranks)
 {
   guint *nodes = g_new (guint, MAX (n_ranks, 1));
-  guint node = 0, gpu = 0;
+  guint node = t->first_node, gpu = 0;
   for (guint r = 0; r < n_ranks; r++)
     {
       while (node + 1 < t->n_nodes && gpu >= sc_topology_node_type (t, node)->gpus)
@@ -403,11 +403,12 @@ widen (guint *least, guint *most, guint value)
 static void
 draw_nodes (const ScPlan *p, const guint *nodes, guint n_ranks, GString *out)
 {
-  const guint n_nodes = nodes[n_ranks - 1] + 1;
+  const guint first_node = nodes[0], n_nodes = nodes[n_ranks - 1] + 1 - first_node;
   g_string_append_printf (out, "\n  node   ranks          stage    dp       %stp\n", p->cp > 1 ? "cp       " : "");
   guint r = 0;
-  for (guint node = 0; node < n_nodes; node++)
+  for (guint i = 0; i < n_nodes; i++)
     {
+      const guint node = first_node + i;
       guint least[N_AXES] = { G_MAXUINT, G_MAXUINT, G_MAXUINT, G_MAXUINT }, most[N_AXES] = { 0 };
       const guint first = r;
       for (; r < n_ranks && nodes[r] == node; r++)
@@ -418,9 +419,9 @@ draw_nodes (const ScPlan *p, const guint *nodes, guint n_ranks, GString *out)
           widen (&least[AXIS_DP], &most[AXIS_DP], c.dp);
           widen (&least[AXIS_PP], &most[AXIS_PP], c.pp);
         }
-      if (n_nodes > MAX_NODES && node >= MAX_NODES - 2 && node + 1 < n_nodes)
+      if (n_nodes > MAX_NODES && i >= MAX_NODES - 2 && i + 1 < n_nodes)
         {
-          if (node == MAX_NODES - 2)
+          if (i == MAX_NODES - 2)
             g_string_append_printf (out, "  ...    (%u more nodes)\n", n_nodes - MAX_NODES + 1);
           continue;
         }

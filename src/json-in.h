@@ -59,7 +59,8 @@ void sc_json_fail (const ScJson *json, const cJSON *item, const char *key, GErro
     G_GNUC_PRINTF (5, 6);
 
 /* The same about a key that nobody reads. */
-void sc_json_fail_key (const ScJson *json, const cJSON *object, const char *key, const char *const *known, GError **error);
+void sc_json_fail_key (const ScJson *json, const cJSON *object, const char *key, const char *const *known,
+                       GError **error);
 
 /* The same for a message that begins with its own pointer, as sc_workload_check() writes them. */
 void sc_json_fail_at (const ScJson *json, GError **error, const char *pointer_and_message);

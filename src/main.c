@@ -162,7 +162,7 @@ main (int argc, char **argv)
   g_autoptr (GString) out = g_string_new (NULL);
   g_autoptr (GError) error = NULL;
   ScStatus status = dispatch (argc, argv, out, &error);
-  if (error != NULL)
+  if (error != NULL && !g_error_matches (error, SC_CMD_ERROR, SC_CMD_ERROR_CONDITION))
     {
       print_error (error->message);
       return (int) sc_status_of_error (error);
@@ -174,7 +174,12 @@ main (int argc, char **argv)
       g_autofree char *message =
           g_strdup_printf ("standard output: cannot write: %s", g_strerror (written ? errno : why));
       print_error (message);
-      status = SC_STATUS_IO;
+      return SC_STATUS_IO;
+    }
+  if (error != NULL)
+    {
+      print_error (error->message);
+      status = sc_status_of_error (error);
     }
   return (int) status;
 }

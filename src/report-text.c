@@ -69,19 +69,24 @@ append_verdict (const ScSummary *s, GString *out)
 static void
 write_answer (const ScSummary *s, GString *out)
 {
-  const ScWorkload *w = s->workload;
-  g_string_append_printf (out, "%s: ", w->name);
-  sc_describe_hardware (s, out);
+  g_autoptr (GString) line = g_string_new (s->workload->name);
+  g_string_append (line, ": ");
+  sc_describe_hardware (s, line);
+  sc_append_wrapped (out, line->str, 0, 2, WIDTH);
   g_string_append (out, "\n  ");
-  sc_describe_plan (w, out);
+  g_string_truncate (line, 0);
+  sc_describe_plan (s->workload, line);
+  sc_append_wrapped (out, line->str, 2, 2, WIDTH);
   g_string_append (out, "\n  ");
-  sc_describe_batch (s, out);
+  g_string_truncate (line, 0);
+  sc_describe_batch (s, line);
+  sc_append_wrapped (out, line->str, 2, 2, WIDTH);
 
   g_autofree char *step = sc_format_seconds (sc_time_to_s (s->step));
   g_autofree char *tokens = sc_format_count (s->tokens_per_s), *each = sc_format_count (s->tokens_per_s_per_gpu);
   g_string_append_printf (out, "\n\n  Step    %-12s%s tokens/s, %s tokens/s per GPU\n", step, tokens, each);
   g_autofree char *rate = g_strdup_printf ("%.1f %%", 100 * s->mfu_half_causal);
-  g_string_append_printf (out, "  MFU     %-12s%.1f TFLOP/s per GPU; HFU %.1f %% (causal attention counted half)\n", rate,
+  g_string_append_printf (out, "  MFU     %-12s%.1f TFLOP/s per GPU, causal attention counted half; HFU %.1f %%\n", rate,
                           s->model_tflops_per_gpu, 100 * s->hfu);
   g_string_append (out, "  Memory  ");
   append_verdict (s, out);
@@ -249,11 +254,14 @@ write_rates (const ScSummary *s, GString *out)
     { "MFU", s->mfu_half_causal, s->model_flops_half, "forward and backward, causal attention counted half" },
     { "MFU", s->mfu_full, s->model_flops_full, "the same, attention counted in full" },
     { "MFU", s->mfu_6n, s->model_flops_6n, "6 FLOPs per parameter and token" },
-    { "HFU", s->hfu, s->hardware_flops, "with what is recomputed, as executed" },
+    { "HFU", s->hfu, s->hardware_flops,
+      s->workload->plan.attention == SC_ATTENTION_FLASH ? "what is executed, recompute included, attention counted half"
+                                                        : "what is executed, recompute included, attention in full" },
   };
+  const gboolean exa = s->model_flops_half >= 1e18;
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
-    g_string_append_printf (out, "  %s %5.1f %%   %9.4g PFLOP a step: %s\n", rows[i].name, 100 * rows[i].share,
-                            rows[i].flops / 1e15, rows[i].convention);
+    g_string_append_printf (out, "  %s %5.1f %%   %9.4g %s a step: %s\n", rows[i].name, 100 * rows[i].share,
+                            rows[i].flops / (exa ? 1e18 : 1e15), exa ? "EFLOP" : "PFLOP", rows[i].convention);
 }
 
 /* ---- Memory ---- */

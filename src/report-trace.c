@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cmd.h"
+#include "models/memory.h"
 #include "models/segments.h"
 #include "report-trace.h"
 
@@ -313,21 +314,6 @@ put_class_blocks (Trace *t, guint class_id, const GArray *segments)
     }
 }
 
-typedef struct
-{
-  ScTime  at;
-  guint32 op;
-} Change;
-
-static int
-compare_changes (gconstpointer a, gconstpointer b)
-{
-  const Change *x = a, *y = b;
-  if (x->at != y->at)
-    return x->at < y->at ? -1 : 1;
-  return x->op < y->op ? -1 : x->op > y->op;
-}
-
 static void
 put_mib (FILE *file, gint64 bytes)
 {
@@ -341,31 +327,20 @@ static void
 put_class_memory (Trace *t, guint class_id)
 {
   const guint pid = t->summary->classes[class_id].representative;
-  const ScActor *actor = &g_array_index (t->summary->program->actors, ScActor, class_id);
-  g_autoptr (GArray) changes = g_array_new (FALSE, FALSE, sizeof (Change));
-  for (guint32 op = actor->first_op; op < actor->first_op + actor->n_ops; op++)
-    {
-      const ScOp *o = trace_op (t, op);
-      const Change change = { t->summary->trace->spans[op].start, op };
-      if (o->kind == SC_OP_MEM && o->tag < SC_N_MEMS && change.at != SC_TIME_NONE)
-        g_array_append_val (changes, change);
-    }
-  if (changes->len == 0)
-    return;
-  g_array_sort (changes, compare_changes);
+  g_autoptr (GArray) changes = sc_memory_changes (t->summary->program, t->summary->trace, class_id);
   gboolean used[SC_N_MEMS] = { FALSE };
   for (guint i = 0; i < changes->len; i++)
-    used[trace_op (t, g_array_index (changes, Change, i).op)->tag] = TRUE;
+    used[g_array_index (changes, ScMemChange, i).kind] = TRUE;
   gint64 now[SC_N_MEMS] = { 0 };
   for (guint i = 0; i < changes->len; i++)
     {
-      const Change *change = &g_array_index (changes, Change, i);
-      now[trace_op (t, change->op)->tag] += trace_op (t, change->op)->value;
-      if (i + 1 < changes->len && to_ns (g_array_index (changes, Change, i + 1).at) == to_ns (change->at))
+      const ScMemChange *change = &g_array_index (changes, ScMemChange, i);
+      now[change->kind] += change->bytes;
+      if (i + 1 < changes->len && to_ns (g_array_index (changes, ScMemChange, i + 1).time) == to_ns (change->time))
         continue;
       begin_event (t);
       fprintf (t->file, "{\"name\":\"memory (MiB)\",\"ph\":\"C\",\"pid\":%u,\"ts\":", pid);
-      put_us (t->file, to_ns (change->at));
+      put_us (t->file, to_ns (change->time));
       fputs (",\"args\":{\"total\":", t->file);
       gint64 total = 0;
       for (ScMemKind k = 0; k < SC_N_MEMS; k++)

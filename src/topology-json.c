@@ -13,6 +13,7 @@
 #define MAX_GPUS 8000000
 #define MAX_TIERS 8
 #define MAX_FAULTS 100000
+#define MIN_FAULT_FACTOR 1e-6 /* slower is dead */
 
 /* ---- Tables ---- */
 
@@ -124,7 +125,7 @@ static const ScField fault_fields[] = {
   { "nic", SC_FIELD_OBJECT, .table = &sc_fault_place_table, .derived = "none", .help = "A slow or dead NIC, or" },
   { "nvlink", SC_FIELD_OBJECT, .table = &sc_fault_place_table, .derived = "none", .help = "A slow NVLink of a GPU" },
   { "factor", SC_FIELD_NUMBER, .min = 0, .max = 1, .offset = offsetof (ScFault, factor),
-    .help = "Of its rate; 0: dead" },
+    .help = "Of its rate; 0: dead, else at least 1e-6" },
   { .key = NULL },
 };
 const ScFieldTable sc_fault_table = { .title = "topology: faults[]", .fields = fault_fields };
@@ -138,6 +139,8 @@ static const ScField topology_fields[] = {
   { "node_types", SC_FIELD_OTHER, .table = &sc_node_type_table, .help = "an object of node types by name" },
   { "nodes", SC_FIELD_OTHER, .table = &sc_node_run_table,
     .help = "an array of runs of nodes, in the order of their numbers" },
+  { "first_node", SC_FIELD_COUNT, .min = 0, .max = MAX_NODES - 1, .fallback = "0",
+    .offset = offsetof (ScTopology, first_node), .help = "A job takes GPUs in order from this node on" },
   { "fabric", SC_FIELD_OBJECT, .table = &sc_fabric_table, .derived = "one non-blocking switch",
     .help = "The network between nodes" },
   { "collective_launch", SC_FIELD_CITED, LATENCY, .offset = offsetof (ScTopology, collective_launch_s),
@@ -374,6 +377,12 @@ read_nodes (Reader *reader, const cJSON *array, GError **error)
     }
   topology->n_nodes = (guint) nodes;
   topology->n_gpus = (guint) gpus;
+  if (topology->first_node >= topology->n_nodes)
+    {
+      sc_json_fail (reader->json, reader->json->root, "first_node", error, "found %u, expected at most %u, the last node",
+                    topology->first_node, topology->n_nodes - 1);
+      return FALSE;
+    }
   for (guint i = 0; nodes > 1 && i < topology->n_runs; i++)
     {
       const ScNodeType *type = &topology->types[topology->runs[i].type];
@@ -476,6 +485,12 @@ read_fault (Reader *reader, const cJSON *object, ScFault *fault, GError **error)
       place = item;
       n_places++;
       fault->kind = kinds[i].kind;
+    }
+  if (fault->factor > 0 && fault->factor < MIN_FAULT_FACTOR)
+    {
+      sc_json_fail (reader->json, object, "factor", error, "found %g, expected 0 (dead) or %g to 1", fault->factor,
+                    MIN_FAULT_FACTOR);
+      return FALSE;
     }
   if (n_places != 1)
     {

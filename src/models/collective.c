@@ -174,19 +174,28 @@ sc_ring_walk (const ScFabric *f, const guint32 *gpus, guint n, ScHopFunc hop, gp
 /* Chunks are cut in slices that follow one another, as NCCL does: two a chunk (MICRO: slice = 2 of the chunk's 4 slots). */
 #define RING_SLICES 2
 
+/* Hops that leave a domain on the slowest walk of @steps hops round a ring, of which they are every (n / hops_inter)-th. */
+static guint
+hops_inter_of_walk (const ScGroupShape *s, guint steps, gboolean most)
+{
+  const guint turns = steps / s->n, rest = steps % s->n * s->hops_inter;
+  return turns * s->hops_inter + (most ? (rest + s->n - 1) / s->n : rest / s->n);
+}
+
 double
 sc_ring_time_s (const ScGroupShape *s, guint steps, double chunk)
 {
   if (steps == 0)
     return 0;
-  const double share_inter = s->hops_inter / (double) s->n, slice = chunk / RING_SLICES;
+  const double slice = chunk / RING_SLICES;
   const double inter_step = s->hops_inter > 0 ? s->inter_latency_s + slice / s->inter_bytes_per_s : 0;
   const double intra_step = s->hops_inter < s->n ? s->intra_latency_s + slice / s->intra_bytes_per_s : 0;
   const gboolean inter_slow = s->hops_inter > 0 && s->inter_bytes_per_s <= s->intra_bytes_per_s;
   const double slow = inter_slow ? s->inter_bytes_per_s : s->intra_bytes_per_s;
   const double alpha_slow = inter_slow ? s->inter_latency_s : s->intra_latency_s;
+  const guint inter_hops = hops_inter_of_walk (s, steps, inter_step > intra_step);
   /* Either the slowest hop is busy all the time, or one slice walks round the ring and the rest of the last chunk follows. */
   const double busy = steps * chunk / slow + alpha_slow;
-  const double walk = steps * (share_inter * inter_step + (1 - share_inter) * intra_step) + (chunk - slice) / slow;
+  const double walk = inter_hops * inter_step + (steps - inter_hops) * intra_step + (chunk - slice) / slow;
   return MAX (busy, walk);
 }

@@ -146,7 +146,7 @@ build_tiers (ScFabric *f, GArray *links)
     max_nics = MAX (max_nics, topology->types[i].nics);
   for (guint t = 0; t < topology->n_tiers; t++)
     {
-      const guint n_units = unit_of (topology, f->n_nodes - 1, t) + 1;
+      const guint n_units = unit_of (topology, f->first_node + f->n_nodes - 1, t) + 1;
       const guint rails = t == 0 && topology->rail_optimised ? max_nics : 1;
       g_autofree double *below = g_new0 (double, (gsize) n_units * rails); /* capacity that enters from below */
       double factor = 1; /* what the tiers below let through */
@@ -185,37 +185,39 @@ ScFabric *
 sc_fabric_new (const ScTopology *topology, guint n_gpus, GError **error)
 {
   g_return_val_if_fail (n_gpus > 0, NULL);
-  if (n_gpus > topology->n_gpus)
+  if (n_gpus > sc_topology_job_gpus (topology))
     {
       g_set_error (error, SC_FABRIC_ERROR, SC_FABRIC_ERROR_TOO_SMALL, "the plan needs %u GPUs, the topology has %u",
-                   n_gpus, topology->n_gpus);
+                   n_gpus, sc_topology_job_gpus (topology));
       return NULL;
     }
   g_assert (topology->n_tiers <= 8);
   g_autoptr (ScFabric) f = g_new0 (ScFabric, 1);
   f->topology = topology;
   f->n_gpus = n_gpus;
+  f->first_node = topology->first_node;
   for (guint32 covered = 0; covered < n_gpus; f->n_nodes++)
-    covered += sc_topology_node_type (topology, f->n_nodes)->gpus;
+    covered += sc_topology_node_type (topology, f->first_node + f->n_nodes)->gpus;
+  const guint32 end_node = f->first_node + f->n_nodes;
   f->gpus = g_new0 (ScGpu, n_gpus);
   f->nvlink_out = g_new (guint32, n_gpus);
   f->pcie_out = g_new (guint32, n_gpus);
-  f->gpu_base = g_new (guint32, f->n_nodes);
-  f->domain = g_new (guint32, f->n_nodes);
-  f->nic_out = g_new (guint32, f->n_nodes);
-  f->switch_up = g_new (guint32, f->n_nodes);
+  f->gpu_base = g_new0 (guint32, end_node);
+  f->domain = g_new0 (guint32, end_node);
+  f->nic_out = g_new0 (guint32, end_node);
+  f->switch_up = g_new0 (guint32, end_node);
 
   g_autoptr (GArray) links = g_array_new (FALSE, FALSE, sizeof (ScLink));
   guint32 base = 0, domain = 0;
   guint in_domain = 0;
-  for (guint node = 0; node < f->n_nodes; node++)
+  for (guint node = f->first_node; node < end_node; node++)
     {
       const ScNodeType *const type = sc_topology_node_type (topology, node);
-      const gboolean same = node > 0 && type == sc_topology_node_type (topology, node - 1) && type->has_nvlink
+      const gboolean same = node > f->first_node && type == sc_topology_node_type (topology, node - 1) && type->has_nvlink
                             && in_domain < type->nvlink_domain_nodes;
       if (!same)
         {
-          domain += node > 0;
+          domain += node > f->first_node;
           in_domain = 0;
         }
       in_domain++;
@@ -224,8 +226,8 @@ sc_fabric_new (const ScTopology *topology, guint n_gpus, GError **error)
         return NULL;
       base += type->gpus;
     }
-  for (guint node = 0; node < f->n_nodes; node++)
-    if (f->domain[f->n_nodes - 1] > 0 && f->gpus[f->gpu_base[node]].nic == SC_NO_NIC)
+  for (guint node = f->first_node; node < end_node; node++)
+    if (f->domain[end_node - 1] > 0 && f->gpus[f->gpu_base[node]].nic == SC_NO_NIC)
       {
         g_set_error (error, SC_FABRIC_ERROR, SC_FABRIC_ERROR_UNREACHABLE,
                      "/node_types/%s: node %u has no living NIC, so the other nodes cannot reach it",

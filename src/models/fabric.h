@@ -59,13 +59,13 @@ typedef struct
   guint32  n_links;
   ScGpu   *gpus;     /* [n_gpus] */
   guint32  n_gpus;
-  guint32  n_nodes;  /* that hold them */
-  guint32 *gpu_base; /* [n_nodes] first GPU of each node */
-  guint32 *domain;   /* [n_nodes] NVLink domain of each node; nodes without NVLink each their own */
+  guint32  first_node, n_nodes; /* that hold them; arrays by node have first_node + n_nodes entries */
+  guint32 *gpu_base; /* [nodes] first GPU of each node */
+  guint32 *domain;   /* [nodes] NVLink domain of each node; nodes without NVLink each their own */
   /* first link of each kind, by node or GPU; see fabric.c */
   guint32 *nvlink_out, *pcie_out;         /* [n_gpus] or SC_NONE; the `in` link is the next one */
-  guint32 *nic_out;                       /* [n_nodes] NIC i: out = base + 2 i, in = base + 2 i + 1 */
-  guint32 *switch_up;                     /* [n_nodes] PCIe switch i: up = base + 2 i, down = base + 2 i + 1; or SC_NONE */
+  guint32 *nic_out;                       /* [nodes] NIC i: out = base + 2 i, in = base + 2 i + 1 */
+  guint32 *switch_up;                     /* [nodes] PCIe switch i: up = base + 2 i, down = base + 2 i + 1; or SC_NONE */
   guint32 *tier_up[8];                    /* [units of the tier] rail r: up = base + 2 r, down = base + 2 r + 1 */
   guint    n_rails[8];                    /* bundles per unit of each tier */
 } ScFabric;
@@ -78,7 +78,7 @@ typedef enum
   SC_FABRIC_ERROR_UNREACHABLE, /* a GPU that no other node can reach, or a dead one in the job */
 } ScFabricError;
 
-/* Links of the nodes that hold the first @n_gpus GPUs. */
+/* Links of the nodes that hold the job's @n_gpus GPUs: GPU 0 of the fabric is the first one of topology->first_node. */
 ScFabric *sc_fabric_new (const ScTopology *topology, guint n_gpus, GError **error);
 void      sc_fabric_free (ScFabric *fabric);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScFabric, sc_fabric_free)

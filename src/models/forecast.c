@@ -47,7 +47,7 @@ check_devices (const ScWorkload *workload, const ScFabric *fabric, GError **erro
 {
   for (guint node = 0; node < fabric->n_nodes; node++)
     {
-      const ScDevice *const d = sc_topology_node_type (fabric->topology, node)->device;
+      const ScDevice *const d = sc_topology_node_type (fabric->topology, fabric->first_node + node)->device;
       if (d->peak_flops[workload->plan.dtype].value > 0)
         continue;
       g_set_error (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_MISMATCH, "/plan/dtype: found %s, but %s has no such matrix rate",

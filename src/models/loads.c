@@ -62,6 +62,7 @@ shape_of_scalars (const ScFabric *f, const guint32 *gpus, guint n)
     }
   if (n > 1 && s.n_domains > 1)
     {
+      s.hops_inter = s.n_domains; /* of a ring, should one be faster than the tree */
       sc_fabric_route (f, gpus[0], gpus[n - 1], &route); /* the farthest pair */
       s.inter_latency_s = route.latency_s;
     }

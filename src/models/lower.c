@@ -84,6 +84,7 @@ typedef struct
   guint8  coll;        /* ScCollKind */
   guint32 label;
   guint32 issue_ns;
+  guint32 memory;      /* KERNEL: what it allocates and frees as it starts: memory set, or SC_NONE */
   gint64  value;       /* KERNEL: ps; MEM: bytes */
   double  bytes;       /* collectives */
 } PricedItem;
@@ -116,6 +117,8 @@ typedef struct
   guint   chunk, first_unit; /* lowest unit of the bucket: when its backward is done, the bucket is full */
   guint64 params;
   guint32 gathered;          /* event, or SC_NONE */
+  gboolean issued;           /* its gather, in this step */
+  gboolean reduced;          /* issued, in this step */
 } Bucket;
 
 typedef struct
@@ -168,17 +171,32 @@ host_s (const Lower *l, ScTimeKind time, double host_factor)
   return (python ? fw->host_forward_s : fw->host_backward_s) * host_factor;
 }
 
-/* Allocations and frees between two kernels happen at one instant, so only their sum by kind can be seen. */
+/* Allocations and frees between two kernels happen at one instant, so only their sums by kind can be seen.  They hang
+ * on the kernel that follows; before anything else they are ops of their own. */
+static guint32
+memory_set (Lower *l, gint64 *sum)
+{
+  ScMemDelta deltas[SC_N_MEMS];
+  guint n = 0;
+  for (guint k = 0; k < SC_N_MEMS; k++)
+    {
+      if (sum[k] != 0)
+        deltas[n++] = (ScMemDelta) { sum[k], (guint16) k };
+      sum[k] = 0;
+    }
+  return n > 0 ? sc_program_add_mem_set (l->p, deltas, n) : SC_NONE;
+}
+
 static void
 flush_memory (GArray *out, gint64 *sum)
 {
   for (guint k = 0; k < SC_N_MEMS; k++)
-    if (sum[k] != 0)
-      {
-        const PricedItem item = { .kind = SC_ITEM_MEM, .time = (guint8) k, .value = sum[k] };
+    {
+      const PricedItem item = { .kind = SC_ITEM_MEM, .time = (guint8) k, .value = sum[k], .memory = SC_NONE };
+      if (sum[k] != 0)
         g_array_append_val (out, item);
-        sum[k] = 0;
-      }
+      sum[k] = 0;
+    }
 }
 
 static Priced
@@ -195,13 +213,15 @@ price_list (Lower *l, const GArray *items, const ScDevice *device, double speed,
           sum[item->mem] += item->mem_bytes;
           continue;
         }
-      flush_memory (out, sum);
+      if (item->kind != SC_ITEM_KERNEL)
+        flush_memory (out, sum);
       PricedItem p = { .kind = (guint8) item->kind, .time = (guint8) item->time, .coll = (guint8) item->coll, .bytes = item->bytes,
                        .issue_ns = to_ns (host_s (l, item->time, host_factor)) };
       if (item->kind == SC_ITEM_KERNEL)
         {
           const ScCost cost = sc_kernel_cost (device, &item->kernel, speed);
           p.value = sc_time_from_s (cost.seconds);
+          p.memory = memory_set (l, sum);
           p.label = label (l, item->kernel.name);
           ret.grade_s[cost.grade] += cost.seconds;
         }
@@ -303,6 +323,7 @@ call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
   const double hold = kind == SC_COLL_SEND || row->walk == NULL ? 0 : l->hold;
   const ScTimeKind tag = comm_time_kind (comm->kind);
   const KnownCall known = { kind, bytes, l->p->calls->len };
+  const gboolean across = l->plan->pp > 1 && (comm->kind == SC_COMM_WORLD || comm->kind == SC_COMM_EMBEDDING);
   if (in->blocks > 0 && row->walk != NULL)
     {
       const ScTime launch = sc_time_from_s (kind == SC_COLL_SEND ? 0 : shape->launch_s);
@@ -316,6 +337,8 @@ call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
         sc_program_share_part (l->p, form.connection_bytes, form.cap, in->fold->uses_first[family],
                                in->fold->uses_first[family + 1] - in->fold->uses_first[family]);
     }
+  if (across) /* its members are stages: who waits there waits for the pipeline to drain */
+    g_array_index (l->p->calls, ScCall, known.call).wait_tag = SC_TIME_BUBBLE;
   g_array_append_val (l->known[family], known);
   return known.call;
 }
@@ -326,6 +349,7 @@ static void
 put_work (Lower *l, const PricedItem *item)
 {
   ScOp *const op = sc_program_work (l->p, SC_STREAM_COMPUTE, item->time, item->value);
+  op->arg = item->memory;
   op->issue_ns = item->issue_ns;
   op->label = item->label;
   op->info = sc_info_pack (l->info);
@@ -471,10 +495,13 @@ make_buckets (Lower *l)
     }
 }
 
-/* Reduction of one bucket beside compute, from here on. */
+/* Reduction of one bucket beside compute, from here on; once a step. */
 static void
-put_reduce (Lower *l, const Bucket *b)
+put_reduce (Lower *l, Bucket *b)
 {
+  if (b->reduced)
+    return;
+  b->reduced = TRUE;
   const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_DP, FALSE);
   const double bytes = (double) b->params * sc_dtype_bytes (l->plan->grad_dtype);
   const ScCollKind kind = is_sharded (l->plan) ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE;
@@ -490,10 +517,18 @@ put_reduce_after (Lower *l, guint chunk, guint unit)
 {
   for (guint i = 0; i < l->buckets->len; i++)
     {
-      const Bucket *const b = &g_array_index (l->buckets, Bucket, i);
+      Bucket *const b = &g_array_index (l->buckets, Bucket, i);
       if (b->chunk == chunk && b->first_unit == unit)
         put_reduce (l, b);
     }
+}
+
+static void
+put_reduce_chunk (Lower *l, guint chunk)
+{
+  for (guint i = 0; i < l->buckets->len; i++)
+    if (g_array_index (l->buckets, Bucket, i).chunk == chunk)
+      put_reduce (l, &g_array_index (l->buckets, Bucket, i));
 }
 
 static void
@@ -504,19 +539,27 @@ put_gather_call (Lower *l, ScStreamKind stream, const Bucket *b)
             label (l, "parameters"), issue_ns (l, SC_TIME_OPTIMIZER));
 }
 
-/* All gathers of the step enter their stream in the order of use; each pass waits for its own. */
+/* Issues the gathers of @chunk, in the order of use (buckets run backwards through a chunk); @n: at most so many, those
+ * that were issued before not counted. */
 static void
-put_gathers (Lower *l)
+put_gathers (Lower *l, guint chunk, guint n)
 {
-  for (guint chunk = 0; chunk < l->plan->vpp; chunk++)
-    for (guint i = l->buckets->len; i-- > 0;) /* buckets run backwards through a chunk */
-      {
-        Bucket *const b = &g_array_index (l->buckets, Bucket, i);
-        if (b->chunk != chunk)
-          continue;
-        put_gather_call (l, SC_STREAM_DP_GATHER, b);
-        b->gathered = put_record (l, SC_STREAM_DP_GATHER);
-      }
+  for (guint i = l->buckets->len; i-- > 0 && n > 0;)
+    {
+      Bucket *const b = &g_array_index (l->buckets, Bucket, i);
+      if (b->chunk != chunk || b->issued)
+        continue;
+      put_gather_call (l, SC_STREAM_DP_GATHER, b);
+      b->gathered = put_record (l, SC_STREAM_DP_GATHER);
+      b->issued = TRUE;
+      n--;
+    }
+}
+
+static gboolean
+gathers_ahead (const Lower *l)
+{
+  return is_sharded (l->plan) && l->plan->overlap_param && n_data_ranks (l->plan) > 1;
 }
 
 static void
@@ -525,11 +568,11 @@ wait_gathered (Lower *l, guint chunk, guint unit)
   for (guint i = 0; i < l->buckets->len; i++)
     {
       Bucket *const b = &g_array_index (l->buckets, Bucket, i);
-      if (b->chunk == chunk && b->first_unit == unit && b->gathered != SC_NONE)
-        {
-          sc_program_wait (l->p, SC_STREAM_COMPUTE, b->gathered);
-          b->gathered = SC_NONE; /* once a step */
-        }
+      if (b->chunk != chunk || b->first_unit != unit || b->gathered == SC_NONE)
+        continue;
+      sc_program_wait (l->p, SC_STREAM_COMPUTE, b->gathered);
+      b->gathered = SC_NONE;        /* once a step */
+      put_gathers (l, chunk, 1);    /* the next bucket when this one is taken (MODELLING 6.2) */
     }
 }
 
@@ -568,7 +611,7 @@ put_backward (Lower *l, const ScSlot *slot, gboolean last)
 {
   const ScStageSizes *const sizes = l->in->sizes;
   const guint j = slot->chunk * l->plan->pp + l->at.pp;
-  const gboolean reduce = last && l->plan->overlap_grad;
+  const gboolean reduce = last && l->plan->overlap_grad && l->plan->vpp == 1; /* chunks: see put_aligned() */
   guint layer = 0, unit = n_units (l, slot->chunk);
   for (guint i = 0; i < j; i++)
     layer += sizes->layers[i];
@@ -636,6 +679,72 @@ host_wait (Lower *l, guint32 event)
   sc_program_add_op (l->p, SC_OP_HOST_WAIT, 0, 0, event, 0);
 }
 
+/* A boundary tensor that was sent in tp pieces is put together again. */
+static void
+put_boundary_gather (Lower *l, guint n)
+{
+  if (!l->plan->scatter_gather || l->plan->sequence_parallel || l->plan->tp == 1)
+    return;
+  const guint32 tp = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_TP, FALSE);
+  for (guint i = 0; i < n; i++)
+    put_call (l, SC_STREAM_COMPUTE, call_of (l, tp, SC_COLL_ALL_GATHER, l->in->items->boundary_bytes * l->plan->tp),
+              label (l, "gather boundary"), issue_ns (l, SC_TIME_BACKWARD));
+}
+
+/* Interleaved schedules launch the gathers and reductions of a chunk so that all pipeline ranks do so at about one time
+ * (MODELLING 6.2, Megatron's align_param_gather and align_grad_reduce): a gather for the chunk behind the one that the slot
+ * `rank` forwards on begins, a reduction `rank` backwards after the chunk's last one. */
+typedef struct
+{
+  guint n_forward, n_backward;   /* slots of each pass so far */
+  const ScSlot **forward, **backward; /* in order */
+  guint n;                       /* of each */
+  const guint *last_backward;    /* [vpp] index among the backwards of each chunk's last one */
+} Aligned;
+
+static void
+put_aligned_gather (Lower *l, Aligned *a, const ScSlot *slot)
+{
+  if (slot->pass != SC_PASS_FORWARD)
+    return;
+  const guint at = a->n_forward++ + l->at.pp;
+  if (!gathers_ahead (l) || l->plan->vpp == 1 || at >= a->n)
+    return;
+  const ScSlot *const then = a->forward[at];
+  if (then->microbatch == 0 && then->chunk > 0 && then->chunk + 1u < l->plan->vpp)
+    put_gathers (l, then->chunk + 1u, G_MAXUINT);
+}
+
+static void
+put_aligned_reduce (Lower *l, Aligned *a, const ScSlot *slot)
+{
+  if (slot->pass != SC_PASS_BACKWARD)
+    return;
+  const guint n = a->n_backward++;
+  if (!l->plan->overlap_grad || l->plan->vpp == 1 || n < l->at.pp)
+    return;
+  const guint chunk = a->backward[n - l->at.pp]->chunk;
+  if (a->last_backward[chunk] == n - l->at.pp)
+    put_reduce_chunk (l, chunk);
+}
+
+/* Runs @slot, between its receive buffer, which it takes over as its input, and its send buffer, which lives until it has
+ * left. */
+static void
+put_slot (Lower *l, Aligned *aligned, const ScSlot *slot, gboolean last_backward)
+{
+  put_aligned_gather (l, aligned, slot);
+  if (receives (l, slot))
+    put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, -l->in->items->tensor_bytes);
+  if (slot->pass == SC_PASS_FORWARD)
+    put_forward (l, slot);
+  else
+    put_backward (l, slot, last_backward);
+  if (sends (l, slot))
+    put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, l->in->items->tensor_bytes);
+  put_aligned_reduce (l, aligned, slot);
+}
+
 /* Slots that run without an exchange between them. */
 typedef struct
 {
@@ -643,46 +752,96 @@ typedef struct
   guint n;
 } Slots;
 
-/* Between two steps: what @before hands on and what @after needs (either may be empty).  Blocking transfers are one
- * exchange, posted together, and compute waits for all of it; overlapped ones are posted ahead. */
+/* What the exchange before @slot brings: its input.  Where chunks wrap round it is what the rank across, pp slots behind,
+ * hands on in that very exchange: in groups larger than pp a later slot needs it (Megatron receives in this order too). */
+static gboolean
+arrives (const Lower *l, const Aligned *a, const ScSlot *slot, ScSlot *ret)
+{
+  const guint pp = l->plan->pp, vpp = l->plan->vpp;
+  const gboolean forward = slot->pass == SC_PASS_FORWARD;
+  *ret = *slot;
+  if (vpp == 1 || l->at.pp != (forward ? 0 : pp - 1))
+    return receives (l, slot);
+  const guint at = forward ? a->n_forward : a->n_backward;
+  if (at < pp)
+    return FALSE;
+  *ret = *(forward ? a->forward : a->backward)[at - pp];
+  if (ret->chunk == (forward ? vpp - 1 : 0))
+    return FALSE;
+  ret->chunk = (guint16) (forward ? ret->chunk + 1 : ret->chunk - 1);
+  return TRUE;
+}
+
+/* Blocking transfers between two steps: what @before hands on and what arrives for @after (either may be empty) is one
+ * exchange, posted together; compute and, where the framework synchronises, the host wait for all of it. */
 static void
-put_exchange (Lower *l, Slots before, Slots after)
+put_exchange (Lower *l, const Aligned *aligned, Slots before, Slots after)
 {
   const ScFramework *const fw = l->in->workload->framework;
-  const gboolean blocking = !l->plan->overlap_p2p;
-  const gboolean gather = l->plan->scatter_gather && !l->plan->sequence_parallel && l->plan->tp > 1;
   guint32 host = to_ns (fw->host_p2p_s * l->price->host_factor); /* once per exchange */
-  guint32 sent[2], received[2]; /* a step has at most a forward and a backward */
-  guint n_sent = 0, n_received = 0;
+  guint32 event[4]; /* a step has at most a forward and a backward */
+  guint n = 0, n_received = 0;
   g_assert (before.n <= 2 && after.n <= 2);
   for (guint i = 0; i < before.n; i++)
     if (sends (l, &before.slots[i]))
       {
-        sent[n_sent++] = put_transfer (l, &before.slots[i], TRUE, TRUE, host);
+        event[n++] = put_transfer (l, &before.slots[i], TRUE, TRUE, host);
         host = 0;
       }
   for (guint i = 0; i < after.n; i++)
-    if (receives (l, &after.slots[i]))
-      {
-        received[n_received++] = put_transfer (l, &after.slots[i], FALSE, blocking, host);
-        host = 0;
-      }
-  for (guint i = 0; i < n_sent && blocking; i++)
-    sc_program_wait (l->p, SC_STREAM_COMPUTE, sent[i]);
-  for (guint i = 0; i < n_received; i++)
-    sc_program_wait (l->p, SC_STREAM_COMPUTE, received[i]);
-  if (blocking && fw->host_p2p_s > 0)
     {
-      for (guint i = 0; i < n_sent; i++)
-        host_wait (l, sent[i]);
-      for (guint i = 0; i < n_received; i++)
-        host_wait (l, received[i]);
+      ScSlot slot;
+      if (!arrives (l, aligned, &after.slots[i], &slot))
+        continue;
+      event[n++] = put_transfer (l, &slot, FALSE, TRUE, host);
+      host = 0;
+      n_received++;
     }
-  for (guint i = 0; i < n_received && gather; i++)
-    put_call (l, SC_STREAM_COMPUTE,
-              call_of (l, sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_TP, FALSE), SC_COLL_ALL_GATHER,
-                       l->in->items->boundary_bytes * l->plan->tp),
-              label (l, "gather boundary"), issue_ns (l, SC_TIME_BACKWARD));
+  for (guint i = 0; i < n; i++)
+    sc_program_wait (l->p, SC_STREAM_COMPUTE, event[i]);
+  for (guint i = 0; i < n && fw->host_p2p_s > 0; i++)
+    host_wait (l, event[i]);
+  put_boundary_gather (l, n_received);
+}
+
+static void
+put_blocking_slots (Lower *l, Aligned *aligned, const ScSlot *slots, guint n_slots, const guint *last)
+{
+  Slots before = { 0 };
+  for (guint n = 0; n < n_slots; n += before.n)
+    {
+      Slots step = { &slots[n], 1 };
+      while (n + step.n < n_slots && step.slots[step.n].joined)
+        step.n++;
+      put_exchange (l, aligned, before, step);
+      for (guint i = 0; i < step.n; i++)
+        put_slot (l, aligned, &step.slots[i], n + i == last[step.slots[i].chunk]);
+      before = step;
+    }
+  put_exchange (l, aligned, before, (Slots) { 0 });
+}
+
+/* Overlapped transfers: a slot's input is received under the slot before it, its output sent under the one behind. */
+static void
+put_overlapped_slots (Lower *l, Aligned *aligned, const ScSlot *slots, guint n_slots, const guint *last)
+{
+  const guint32 host = to_ns (l->in->workload->framework->host_p2p_s * l->price->host_factor);
+  guint32 received = receives (l, &slots[0]) ? put_transfer (l, &slots[0], FALSE, FALSE, host) : SC_NONE;
+  for (guint n = 0; n < n_slots; n++)
+    {
+      if (n > 0 && sends (l, &slots[n - 1]))
+        put_transfer (l, &slots[n - 1], TRUE, TRUE, host);
+      const guint32 ready = received;
+      received = n + 1 < n_slots && receives (l, &slots[n + 1]) ? put_transfer (l, &slots[n + 1], FALSE, FALSE, host) : SC_NONE;
+      if (ready != SC_NONE)
+        {
+          sc_program_wait (l->p, SC_STREAM_COMPUTE, ready);
+          put_boundary_gather (l, 1);
+        }
+      put_slot (l, aligned, &slots[n], n == last[slots[n].chunk]);
+    }
+  if (sends (l, &slots[n_slots - 1]))
+    put_transfer (l, &slots[n_slots - 1], TRUE, TRUE, host);
 }
 
 static void
@@ -693,32 +852,31 @@ put_slots (Lower *l)
   const ScScheduleShape shape = { p->pp, p->vpp, sc_workload_microbatches (l->in->workload), MAX (p->microbatch_group, 1) };
   g_autoptr (GArray) slots = g_array_new (FALSE, FALSE, sizeof (ScSlot));
   schedule->order (&shape, l->at.pp, slots);
-  g_autofree guint *last = g_new0 (guint, p->vpp); /* last backward slot of each chunk */
+  const ScSlot *const all = (const ScSlot *) (gconstpointer) slots->data;
+  g_autofree guint *last = g_new0 (guint, p->vpp), *last_backward = g_new0 (guint, p->vpp);
+  g_autofree const ScSlot **forward = g_new (const ScSlot *, slots->len), **backward = g_new (const ScSlot *, slots->len);
+  Aligned aligned = { .forward = forward, .backward = backward, .last_backward = last_backward };
+  guint n_forward = 0, n_backward = 0;
   for (guint n = 0; n < slots->len; n++)
-    if (g_array_index (slots, ScSlot, n).pass == SC_PASS_BACKWARD)
-      last[g_array_index (slots, ScSlot, n).chunk] = n;
-  Slots before = { 0 };
-  for (guint n = 0; n < slots->len; n += before.n)
+    if (all[n].pass == SC_PASS_FORWARD)
+      forward[n_forward++] = &all[n];
+    else
+      {
+        last[all[n].chunk] = n;
+        last_backward[all[n].chunk] = n_backward;
+        backward[n_backward++] = &all[n];
+      }
+  aligned.n = n_forward;
+  if (gathers_ahead (l)) /* the first bucket, or, of chunks, the first two */
     {
-      Slots step = { &g_array_index (slots, ScSlot, n), 1 };
-      while (!p->overlap_p2p && n + step.n < slots->len && step.slots[step.n].joined)
-        step.n++;
-      put_exchange (l, before, step);
-      for (guint i = 0; i < step.n; i++)
-        {
-          const ScSlot *const slot = &step.slots[i];
-          if (receives (l, slot)) /* the pass takes the buffer over as its input */
-            put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, -l->in->items->tensor_bytes);
-          if (slot->pass == SC_PASS_FORWARD)
-            put_forward (l, slot);
-          else
-            put_backward (l, slot, n + i == last[slot->chunk]);
-          if (sends (l, slot)) /* the pass has given its output up: it lives until it has left */
-            put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, l->in->items->tensor_bytes);
-        }
-      before = step;
+      put_gathers (l, 0, p->vpp > 1 ? G_MAXUINT : 1);
+      if (p->vpp > 1)
+        put_gathers (l, 1, G_MAXUINT);
     }
-  put_exchange (l, before, (Slots) { 0 });
+  if (p->overlap_p2p)
+    put_overlapped_slots (l, &aligned, all, slots->len, last);
+  else
+    put_blocking_slots (l, &aligned, all, slots->len, last);
   l->info = (ScOpInfo) { SC_INFO_NO_MICROBATCH, 0, SC_INFO_NO_LAYER, 3 };
 }
 
@@ -744,9 +902,8 @@ put_finish (Lower *l)
   const ScWorkload *const w = l->in->workload;
   const ScLayout *const layout = l->in->layout;
   const guint32 host = issue_ns (l, SC_TIME_OPTIMIZER);
-  if (!l->plan->overlap_grad)
-    for (guint i = 0; i < l->buckets->len; i++)
-      put_reduce (l, &g_array_index (l->buckets, Bucket, i));
+  for (guint i = 0; i < l->buckets->len; i++) /* what no backward has launched */
+    put_reduce (l, &g_array_index (l->buckets, Bucket, i));
   for (guint i = 0; i < l->dp_done->len; i++)
     sc_program_wait (l->p, SC_STREAM_COMPUTE, g_array_index (l->dp_done, guint32, i));
   const guint32 tp = sc_layout_comm_of (layout, l->rank, SC_COMM_TP, FALSE);
@@ -820,8 +977,6 @@ lower_class (Lower *l, guint32 class_id)
   sc_program_add_actor (l->p, SC_N_STREAMS, l->plan->one_queue);
   make_buckets (l);
   put_states (l);
-  if (is_sharded (l->plan) && l->plan->overlap_param)
-    put_gathers (l);
   put_slots (l);
   put_finish (l);
 }
@@ -850,7 +1005,11 @@ sc_lower (const ScLowerInput *in)
     sc_program_add_group (l.p, MAX (in->fold->family_members[i], 1));
   g_array_append_vals (l.p->uses, in->fold->uses, in->fold->uses_first[n_families]);
   for (guint32 c = 0; c < n_classes; c++)
-    lower_class (&l, c);
+    {
+      lower_class (&l, c);
+      if (c == 0) /* the others are about as long */
+        sc_program_reserve (l.p, (guint32) MIN ((guint64) l.p->ops->len * n_classes * 21 / 20, SC_NONE / 2));
+    }
 
   for (guint32 i = 0; i < n_families; i++)
     g_clear_pointer (&l.known[i], g_array_unref);

@@ -3,36 +3,69 @@
 #include "models/memory.h"
 #include <stdlib.h>
 
-typedef struct
-{
-  ScTime  time;
-  gint64  bytes;
-  guint32 op;
-} Change;
-
 /* By time; at one instant frees before allocations, then program order. */
 static int
 compare_changes (gconstpointer a, gconstpointer b)
 {
-  const Change *const x = a, *const y = b;
+  const ScMemChange *const x = a, *const y = b;
   if (x->time != y->time)
     return x->time < y->time ? -1 : 1;
   if ((x->bytes < 0) != (y->bytes < 0))
     return x->bytes < 0 ? -1 : 1;
-  return (x->op > y->op) - (x->op < y->op);
+  return x->op != y->op ? (x->op < y->op ? -1 : 1) : (int) x->kind - (int) y->kind;
 }
 
-/* The changes of one stream are in order of time already: the streams are merged two by two. */
+/* Sorts the changes from @instant on, which are all of one time. */
+static void
+sort_instant (GArray *changes, guint instant)
+{
+  if (changes->len - instant > 1)
+    qsort (&g_array_index (changes, ScMemChange, instant), changes->len - instant, sizeof (ScMemChange), compare_changes);
+}
+
+/* The changes of one stream stand in order of time already; within an instant frees go first. */
+static GArray *
+stream_changes (const ScProgram *program, const ScTrace *trace, guint32 stream)
+{
+  const ScOp *const ops = (const ScOp *) (gconstpointer) program->ops->data;
+  GArray *const out = g_array_new (FALSE, FALSE, sizeof (ScMemChange));
+  guint instant = 0; /* first change of the current instant */
+  for (guint32 i = g_array_index (program->stream_first, guint32, stream); i != SC_NONE; i = ops[i].next)
+    {
+      const gboolean set = ops[i].kind == SC_OP_WORK && ops[i].arg != SC_NONE;
+      if (!set && ops[i].kind != SC_OP_MEM)
+        continue;
+      const ScTime time = trace->spans[i].start;
+      if (out->len > 0 && g_array_index (out, ScMemChange, out->len - 1).time != time)
+        {
+          sort_instant (out, instant);
+          instant = out->len;
+        }
+      const guint32 first = set ? g_array_index (program->mem_sets, guint32, ops[i].arg) : 0;
+      const guint32 end = set ? g_array_index (program->mem_sets, guint32, ops[i].arg + 1) : 1;
+      for (guint32 k = first; k < end; k++)
+        {
+          const ScMemDelta *const d = &g_array_index (program->mem_deltas, ScMemDelta, k);
+          const ScMemChange c = set ? (ScMemChange) { time, d->bytes, (ScMemKind) d->tag, i }
+                                    : (ScMemChange) { time, ops[i].value, (ScMemKind) ops[i].tag, i };
+          g_array_append_val (out, c);
+        }
+    }
+  sort_instant (out, instant);
+  return out;
+}
+
 static GArray *
 merge (GArray *a, GArray *b)
 {
-  GArray *const out = g_array_sized_new (FALSE, FALSE, sizeof (Change), a->len + b->len);
+  GArray *const out = g_array_sized_new (FALSE, FALSE, sizeof (ScMemChange), a->len + b->len);
   guint i = 0, j = 0;
   while (i < a->len || j < b->len)
     {
       const gboolean first = j == b->len
-                             || (i < a->len && compare_changes (&g_array_index (a, Change, i), &g_array_index (b, Change, j)) < 0);
-      const Change next = first ? g_array_index (a, Change, i++) : g_array_index (b, Change, j++);
+                             || (i < a->len
+                                 && compare_changes (&g_array_index (a, ScMemChange, i), &g_array_index (b, ScMemChange, j)) < 0);
+      const ScMemChange next = first ? g_array_index (a, ScMemChange, i++) : g_array_index (b, ScMemChange, j++);
       g_array_append_val (out, next);
     }
   g_array_unref (a);
@@ -40,37 +73,11 @@ merge (GArray *a, GArray *b)
   return out;
 }
 
-/* Changes of one stream.  Those of one instant stand in program order: put frees first there. */
-static GArray *
-stream_changes (const ScProgram *program, const ScTrace *trace, guint32 stream)
-{
-  const ScOp *const ops = (const ScOp *) (gconstpointer) program->ops->data;
-  GArray *const out = g_array_new (FALSE, FALSE, sizeof (Change));
-  guint instant = 0; /* first change of the current instant */
-  for (guint32 i = g_array_index (program->stream_first, guint32, stream); i != SC_NONE; i = ops[i].next)
-    {
-      if (ops[i].kind != SC_OP_MEM)
-        continue;
-      const Change c = { trace->spans[i].start, ops[i].value, i };
-      if (out->len > 0 && g_array_index (out, Change, out->len - 1).time != c.time)
-        {
-          if (out->len - instant > 1)
-            qsort (&g_array_index (out, Change, instant), out->len - instant, sizeof (Change), compare_changes);
-          instant = out->len;
-        }
-      g_array_append_val (out, c);
-    }
-  if (out->len - instant > 1)
-    qsort (&g_array_index (out, Change, instant), out->len - instant, sizeof (Change), compare_changes);
-  return out;
-}
-
-ScMemPeak
-sc_memory_peak (const ScProgram *program, const ScTrace *trace, guint32 actor)
+GArray *
+sc_memory_changes (const ScProgram *program, const ScTrace *trace, guint32 actor)
 {
   const ScActor *const a = &g_array_index (program->actors, ScActor, actor);
-  const ScOp *const ops = (const ScOp *) (gconstpointer) program->ops->data;
-  g_autoptr (GArray) changes = stream_changes (program, trace, a->first_stream);
+  GArray *changes = stream_changes (program, trace, a->first_stream);
   for (guint32 s = 1; s < a->n_streams; s++)
     {
       GArray *const more = stream_changes (program, trace, a->first_stream + s);
@@ -79,13 +86,19 @@ sc_memory_peak (const ScProgram *program, const ScTrace *trace, guint32 actor)
       else
         g_array_unref (more);
     }
+  return changes;
+}
 
+ScMemPeak
+sc_memory_peak (const ScProgram *program, const ScTrace *trace, guint32 actor)
+{
+  g_autoptr (GArray) changes = sc_memory_changes (program, trace, actor);
   ScMemPeak peak = { .op = SC_NONE };
   gint64 now = 0, by_kind[SC_N_MEMS] = { 0 };
   guint at = 0; /* changes up to here make the peak */
   for (guint i = 0; i < changes->len; i++)
     {
-      now += g_array_index (changes, Change, i).bytes;
+      now += g_array_index (changes, ScMemChange, i).bytes;
       if (now <= (gint64) peak.bytes)
         continue;
       peak.bytes = (guint64) now;
@@ -93,8 +106,8 @@ sc_memory_peak (const ScProgram *program, const ScTrace *trace, guint32 actor)
     }
   for (guint i = 0; i < at; i++)
     {
-      const Change *const c = &g_array_index (changes, Change, i);
-      by_kind[ops[c->op].tag] += c->bytes;
+      const ScMemChange *const c = &g_array_index (changes, ScMemChange, i);
+      by_kind[c->kind] += c->bytes;
       peak.time = c->time;
       peak.op = c->op;
     }

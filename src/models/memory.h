@@ -6,13 +6,24 @@
 #include "models/layout.h"
 #include "models/summary.h"
 
-/* Highest point of one actor's curve.  Allocations and frees at one instant: frees first. */
+typedef struct
+{
+  ScTime    time;
+  gint64    bytes;
+  ScMemKind kind;
+  guint32   op;    /* that brought it: MEM, or WORK with a memory set */
+} ScMemChange;
+
+/* All changes of one actor in order of time, frees before allocations at one instant: ScMemChange, caller unrefs. */
+GArray *sc_memory_changes (const ScProgram *program, const ScTrace *trace, guint32 actor);
+
+/* Highest point of one actor's curve. */
 typedef struct
 {
   guint64 bytes;
   guint64 by_kind[SC_N_MEMS];
   ScTime  time;
-  guint32 op;   /* MEM op that reached it, or SC_NONE if nothing was allocated */
+  guint32 op;   /* that reached it, or SC_NONE if nothing was allocated */
 } ScMemPeak;
 
 ScMemPeak sc_memory_peak (const ScProgram *program, const ScTrace *trace, guint32 actor);

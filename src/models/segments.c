@@ -72,17 +72,13 @@ segments_add (GArray *out, ScTime from, ScTime to, ScTimeKind kind, guint32 op, 
   g_array_append_val (out, segment);
 }
 
-static ScTimeKind
-segments_call_kind (const ScSegments *s, guint32 op)
-{
-  return (ScTimeKind) g_array_index (s->program->calls, ScCall, segments_op (s, op)->arg).tag;
-}
-
 /* Waiting for the members of a call: a pipeline transfer waits for the stage that has not produced yet. */
 static ScTimeKind
-segments_wait_kind (ScTimeKind call_kind)
+segments_wait_kind (const ScCall *call)
 {
-  return call_kind == SC_TIME_COMM_PP ? SC_TIME_BUBBLE : SC_TIME_LATE_PEER;
+  if (call->wait_tag != call->tag)
+    return (ScTimeKind) call->wait_tag;
+  return call->tag == SC_TIME_COMM_PP ? SC_TIME_BUBBLE : SC_TIME_LATE_PEER;
 }
 
 /* The call @op, cut to [from, to). */
@@ -90,20 +86,53 @@ static void
 segments_add_call (const ScSegments *s, GArray *out, guint32 op, ScTime from, ScTime to, gboolean waiting)
 {
   const ScTrace *trace = s->trace;
-  const ScTimeKind kind = segments_call_kind (s, op);
+  const ScCall *call = &g_array_index (s->program->calls, ScCall, segments_op (s, op)->arg);
   const ScTime ready = CLAMP (trace->ready[op], from, to);
-  segments_add (out, from, ready, segments_wait_kind (kind), op, waiting);
-  segments_add (out, ready, to, kind, op, waiting);
+  segments_add (out, from, ready, segments_wait_kind (call), op, waiting);
+  segments_add (out, ready, to, (ScTimeKind) call->tag, op, waiting);
 }
 
-/* What a wait for @event stood for between @from and @to: the calls on the stream that records it, back in time;
- * what no call covers is time in which that stream had nothing issued. */
+static gboolean
+is_kernel (const ScOp *op)
+{
+  return op->kind == SC_OP_WORK || op->kind == SC_OP_CALL;
+}
+
+static void segments_add_stream (const ScSegments *s, GArray *out, const ScActor *actor, guint32 op, guint32 next, ScTime from,
+                                 ScTime to, guint depth);
+
+#define MAX_DEPTH 8 /* streams that stand behind one another */
+
+/* Nothing ran on @op's stream before it between @from and @to: it was not issued yet, or it stood in the one hardware
+ * queue behind an op of another stream that had to wait for its own. */
 static void
-segments_add_wait (const ScSegments *s, GArray *out, guint32 event, ScTime from, ScTime to)
+segments_add_gap (const ScSegments *s, GArray *out, const ScActor *actor, guint32 op, ScTime from, ScTime to, guint depth)
+{
+  if (to <= from)
+    return;
+  guint32 ahead = SC_NONE; /* what was issued just before it */
+  if (depth < MAX_DEPTH && actor->one_queue && is_kernel (segments_op (s, op)))
+    for (guint32 i = op; i-- > actor->first_op && ahead == SC_NONE;)
+      if (is_kernel (segments_op (s, i)))
+        ahead = i;
+  if (ahead != SC_NONE && segments_op (s, ahead)->stream != segments_op (s, op)->stream && s->trace->spans[ahead].start > from)
+    {
+      const ScTime until = MIN (s->trace->spans[ahead].start, to);
+      segments_add_stream (s, out, actor, s->previous[ahead], ahead, from, until, depth + 1);
+      from = until;
+    }
+  segments_add (out, from, to, SC_TIME_HOST, SC_NONE, TRUE);
+}
+
+/* What another stream did between @from and @to, up to its @op, seen from one that stood behind it: its calls, and why
+ * they did not come sooner.  @next: its next kernel, which began at @to, or SC_NONE. */
+static void
+segments_add_stream (const ScSegments *s, GArray *out, const ScActor *actor, guint32 op, guint32 next, ScTime from, ScTime to,
+                     guint depth)
 {
   const ScTrace *trace = s->trace;
   g_autoptr (GArray) calls = g_array_new (FALSE, FALSE, sizeof (guint32)); /* newest first */
-  for (guint32 op = s->recorded_by[event]; op != SC_NONE; op = s->previous[op])
+  for (; op != SC_NONE; op = s->previous[op])
     {
       if (segments_op (s, op)->kind != SC_OP_CALL)
         continue;
@@ -116,14 +145,17 @@ segments_add_wait (const ScSegments *s, GArray *out, guint32 event, ScTime from,
   ScTime now = from;
   for (guint i = calls->len; i-- > 0 && now < to;)
     {
-      const guint32 op = g_array_index (calls, guint32, i);
-      const ScTime start = CLAMP (trace->spans[op].start, now, to);
-      const ScTime end = CLAMP (trace->spans[op].end, start, to);
-      segments_add (out, now, start, SC_TIME_HOST, SC_NONE, TRUE);
-      segments_add_call (s, out, op, start, end, TRUE);
+      const guint32 call = g_array_index (calls, guint32, i);
+      const ScTime start = CLAMP (trace->spans[call].start, now, to);
+      const ScTime end = CLAMP (trace->spans[call].end, start, to);
+      segments_add_gap (s, out, actor, call, now, start, depth);
+      segments_add_call (s, out, call, start, end, TRUE);
       now = end;
     }
-  segments_add (out, now, to, SC_TIME_HOST, SC_NONE, TRUE);
+  if (next != SC_NONE)
+    segments_add_gap (s, out, actor, next, now, to, depth);
+  else
+    segments_add (out, now, to, SC_TIME_HOST, SC_NONE, TRUE);
 }
 
 GArray *
@@ -141,13 +173,13 @@ sc_segments_of_class (const ScSegments *s, guint class_id)
       const ScOp *o = segments_op (s, op);
       if (span->start == SC_TIME_NONE || span->end <= now)
         continue;
-      segments_add (out, now, span->start, SC_TIME_HOST, SC_NONE, TRUE);
+      segments_add_gap (s, out, actor, op, now, span->start, 0);
       const ScTime from = MAX (now, span->start);
       switch ((ScOpKind) o->kind)
         {
         case SC_OP_WORK: segments_add (out, from, span->end, (ScTimeKind) o->tag, op, FALSE); break;
         case SC_OP_CALL: segments_add_call (s, out, op, from, span->end, FALSE); break;
-        case SC_OP_WAIT: segments_add_wait (s, out, o->arg, from, span->end); break;
+        case SC_OP_WAIT: segments_add_stream (s, out, actor, s->recorded_by[o->arg], SC_NONE, from, span->end, 0); break;
         case SC_OP_RECORD:
         case SC_OP_MEM:
         case SC_OP_HOST_WAIT: segments_add (out, from, span->end, SC_TIME_HOST, SC_NONE, TRUE); break;

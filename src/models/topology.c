@@ -47,3 +47,16 @@ sc_topology_node_type (const ScTopology *topology, guint node)
     node -= topology->runs[run++].count;
   return &topology->types[topology->runs[run].type];
 }
+
+guint
+sc_topology_job_gpus (const ScTopology *topology)
+{
+  guint gpus = topology->n_gpus, skip = topology->first_node;
+  for (guint run = 0; run < topology->n_runs && skip > 0; run++)
+    {
+      const guint here = MIN (skip, topology->runs[run].count);
+      gpus -= here * topology->types[topology->runs[run].type].gpus;
+      skip -= here;
+    }
+  return gpus;
+}

@@ -65,6 +65,7 @@ typedef struct
   guint       n_runs;
   guint       n_nodes; /* sum */
   guint       n_gpus;  /* sum over nodes */
+  guint       first_node; /* a job takes GPUs in order from this node on */
   gboolean    rail_optimised; /* NIC r of every node hangs on leaf r of its group */
   ScTier     *tiers;   /* [n_tiers]; 0 tiers with more than one node: one non-blocking switch */
   guint       n_tiers;
@@ -76,6 +77,9 @@ typedef struct
 
 void sc_topology_free (ScTopology *topology);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScTopology, sc_topology_free)
+
+/* GPUs that a job can have: those of first_node and the nodes behind it. */
+guint sc_topology_job_gpus (const ScTopology *topology);
 
 /* The node type of @node (0-based). */
 const ScNodeType *sc_topology_node_type (const ScTopology *topology, guint node);

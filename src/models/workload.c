@@ -335,17 +335,27 @@ gboolean
 sc_workload_check_topology (const ScWorkload *workload, const ScTopology *topology, GError **error)
 {
   const ScPlan *plan = &workload->plan;
-  if (plan->gpus > topology->n_gpus)
-    return fail (error, "/plan/gpus: the plan needs %u GPUs (tp %u x pp %u x dp %u), %s has %u", plan->gpus, plan->tp,
-                 plan->pp, plan->dp, topology->name, topology->n_gpus);
+  if (plan->gpus > sc_topology_job_gpus (topology))
+    return topology->first_node == 0
+             ? fail (error, "/plan/gpus: the plan needs %u GPUs (tp %u x pp %u x dp %u), %s has %u", plan->gpus, plan->tp,
+                     plan->pp, plan->dp, topology->name, topology->n_gpus)
+             : fail (error, "/plan/gpus: the plan needs %u GPUs (tp %u x pp %u x dp %u), %s has %u from node %u on", plan->gpus,
+                     plan->tp, plan->pp, plan->dp, topology->name, sc_topology_job_gpus (topology), topology->first_node);
 
-  /* The job takes the first GPUs in node order. */
-  guint first = 0, node = 0;
+  /* The job takes GPUs in node order. */
+  guint64 first = 0;
+  guint node = 0;
   for (guint r = 0; r < topology->n_runs && first < plan->gpus; r++)
     {
       const ScNodeRun *run = &topology->runs[r];
       const ScNodeType *type = &topology->types[run->type];
       const ScDevice *device = type->device;
+      if (node + run->count <= topology->first_node)
+        {
+          node += run->count;
+          continue;
+        }
+      const guint from = MAX (node, topology->first_node), here = node + run->count - from; /* nodes of the run that count */
       if (device->peak_flops[plan->dtype].value <= 0)
         return fail (error, "/plan/dtype: found %s, which the %s cannot do", sc_dtype_name (plan->dtype), device->name);
       if (plan->attention == SC_ATTENTION_FLASH && (device->flash_forward.n == 0 || device->flash_backward.n == 0))
@@ -354,14 +364,13 @@ sc_workload_check_topology (const ScWorkload *workload, const ScTopology *topolo
       for (guint f = 0; f < topology->n_faults; f++)
         {
           const ScFault *fault = &topology->faults[f];
-          if (fault->kind != SC_FAULT_GPU || fault->factor > 0 || fault->node < node
-              || fault->node >= node + run->count)
+          if (fault->kind != SC_FAULT_GPU || fault->factor > 0 || fault->node < from || fault->node >= from + here)
             continue;
-          if (first + (guint64) (fault->node - node) * type->gpus + fault->index < plan->gpus)
-            return fail (error, "/plan/gpus: the job takes the first %u GPUs, but GPU %u of node %u is dead",
-                         plan->gpus, fault->index, fault->node);
+          if (first + (guint64) (fault->node - from) * type->gpus + fault->index < plan->gpus)
+            return fail (error, "/plan/gpus: the job takes %u GPUs from node %u on, but GPU %u of node %u is dead",
+                         plan->gpus, topology->first_node, fault->index, fault->node);
         }
-      first += run->count * type->gpus;
+      first += (guint64) here * type->gpus;
       node += run->count;
     }
   return TRUE;

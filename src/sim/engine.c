@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* engine.c - the loop: take the next event, let its stream go on as far as it can, share the links anew.
  *
- * A stream that meets WORK takes the whole run of consecutive WORK (and MEM) ops as one piece: nothing but a change of its
- * actor's rate can touch it, and then the run is settled up to now and its end moved.  So a run costs one event, however
- * many tasks it holds. */
+ * A stream that meets WORK takes the whole run of consecutive WORK (and MEM) ops as one piece: nothing but a change of
+ * its actor's rate can touch it, and then the run is settled up to now and its end moved.  So a run costs one event,
+ * however many tasks it holds. */
 #include "sim/engine.h"
 #include "sim/eventq.h"
 #include "sim/flow.h"
@@ -84,7 +84,7 @@ typedef struct
   Group   *groups;  /* [n_groups] */
   Event   *events;  /* [n_events] */
   ScTime  *prefix;  /* [n_ops] issue time of each op if no host ever waited; NULL: nothing costs issue time */
-  guint8  *started; /* [n_ops] one_queue actors; else NULL */
+  guint8  *started; /* [n_ops] one_queue actors: an op, or a run that holds it, has started; NULL: no such actor */
   guint32 *ready;   /* [n_streams] ring of streams to advance now, each at most once */
   guint32  ready_first, n_ready;
   ScFlows *flows;
@@ -176,25 +176,46 @@ issue_time (const Engine *e, guint32 actor, guint32 op)
 
 /* ---- the one hardware queue ---- */
 
+static inline gboolean
+enters_queue (const Engine *e, guint32 op)
+{
+  return e->ops[op].kind == SC_OP_WORK || e->ops[op].kind == SC_OP_CALL;
+}
+
+/* The first op from @op on that enters the queue of @def, in program order, or the end of its ops. */
+static inline guint32
+queue_seek (const Engine *e, const ScActor *def, guint32 op)
+{
+  while (op < def->first_op + def->n_ops && !enters_queue (e, op))
+    op++;
+  return op;
+}
+
+/* Moves the head of the queue behind what has started; the stream whose op is there now may have waited for it. */
 static void
-queue_started (Engine *e, guint32 actor, guint32 op)
+queue_advance (Engine *e, guint32 actor)
 {
   const ScActor *const def = &e->actors[actor];
-  if (!def->one_queue)
-    return;
   Actor *const a = &e->states[actor];
-  e->started[op] = TRUE;
   const guint32 end = def->first_op + def->n_ops;
-  while (a->queue_head < end
-         && (e->started[a->queue_head]
-             || (e->ops[a->queue_head].kind != SC_OP_WORK && e->ops[a->queue_head].kind != SC_OP_CALL)))
-    a->queue_head++;
-  if (a->queue_head < end)
-    {
-      const guint32 s = def->first_stream + e->ops[a->queue_head].stream;
-      if (e->streams[s].state == STREAM_QUEUE && e->streams[s].op == a->queue_head)
-        make_ready (e, s);
-    }
+  while (a->queue_head < end && e->started[a->queue_head])
+    a->queue_head = queue_seek (e, def, a->queue_head + 1);
+  if (a->queue_head == end)
+    return;
+  const guint32 s = def->first_stream + e->ops[a->queue_head].stream;
+  if (e->streams[s].state == STREAM_QUEUE && e->streams[s].op == a->queue_head)
+    make_ready (e, s);
+}
+
+/* May a run go on from WORK @op to WORK @next of the same stream without looking up?  Yes, if nothing entered the queue
+ * between them, and what entered it behind @next, and so waits for its start, is of this stream too. */
+static gboolean
+queue_lets_run (const Engine *e, const ScActor *def, guint32 op, guint32 next)
+{
+  if (queue_seek (e, def, op + 1) != next)
+    return FALSE;
+  const guint32 behind = queue_seek (e, def, next + 1);
+  return behind == def->first_op + def->n_ops || e->ops[behind].stream == e->ops[next].stream;
 }
 
 /* ---- runs of work ---- */
@@ -274,26 +295,37 @@ static gboolean
 run_start (Engine *e, guint32 stream)
 {
   Stream *const s = &e->streams[stream];
-  const gboolean single = e->actors[s->actor].one_queue; /* others wait for the start of each op */
+  const ScActor *const def = &e->actors[s->actor];
   ScTime work = 0;
-  guint32 op = s->op;
-  do
+  guint32 op = s->op, last_work = SC_NONE;
+  while (op != SC_NONE)
     {
       const ScOp *const o = &e->ops[op];
+      if (o->kind != SC_OP_WORK && o->kind != SC_OP_MEM)
+        break;
+      if (op != s->op) /* the first is known to be issued and at the head of the queue */
+        {
+          const ScTime issued = issue_time (e, s->actor, op);
+          if (issued == SC_TIME_NONE || issued > e->now + work)
+            break;
+          if (def->one_queue && o->kind == SC_OP_WORK
+              && (last_work == SC_NONE || !queue_lets_run (e, def, last_work, op)))
+            break;
+        }
       if (o->kind == SC_OP_WORK)
-        work += o->value;
-      else if (o->kind != SC_OP_MEM)
-        break;
-      op = o->next;
+        {
+          work += o->value;
+          last_work = op;
+          if (def->one_queue)
+            e->started[op] = TRUE;
+        }
       e->trace->n_tasks++;
-      if (op == SC_NONE || single || work > e->limit)
-        break;
-      const ScTime issued = issue_time (e, s->actor, op);
-      if (issued == SC_TIME_NONE || issued > e->now + work)
+      op = o->next;
+      if (work > e->limit)
         break;
     }
-  while (TRUE);
-  queue_started (e, s->actor, s->op);
+  if (def->one_queue)
+    queue_advance (e, s->actor);
   s->run_end = op;
   s->left = work;
   s->op_done = 0;
@@ -438,7 +470,11 @@ call_join (Engine *e, guint32 stream)
   s->state = STREAM_JOINED;
   s->chain = g->joined;
   g->joined = stream;
-  queue_started (e, s->actor, s->op);
+  if (e->actors[s->actor].one_queue)
+    {
+      e->started[s->op] = TRUE;
+      queue_advance (e, s->actor);
+    }
   g_assert (g->n_joined == 0 || g->call == id); /* members of a group make the same calls in the same order */
   g->call = id;
   if (++g->n_joined < g->n_members)
@@ -661,7 +697,7 @@ engine_init (Engine *e, const ScProgram *p)
       const ScActor *const def = &e->actors[a];
       Actor *const state = &e->states[a];
       state->next_sync = SC_NONE;
-      state->queue_head = def->first_op;
+      state->queue_head = queue_seek (e, def, def->first_op);
       any_queue |= def->one_queue;
       for (guint32 i = def->first_op; i < def->first_op + def->n_ops; i++)
         {
@@ -691,16 +727,7 @@ engine_init (Engine *e, const ScProgram *p)
         }
     }
   if (any_queue)
-    {
-      e->started = g_new0 (guint8, n_ops);
-      for (guint32 a = 0; a < p->actors->len; a++) /* the first head may be an op that never "starts" */
-        {
-          const ScActor *const def = &e->actors[a];
-          guint32 *const head = &e->states[a].queue_head;
-          while (*head < def->first_op + def->n_ops && e->ops[*head].kind != SC_OP_WORK && e->ops[*head].kind != SC_OP_CALL)
-            (*head)++;
-        }
-    }
+    e->started = g_new0 (guint8, n_ops);
 }
 
 static void
@@ -730,8 +757,9 @@ check_all_done (const Engine *e, GError **error)
       if (s->state != STREAM_EVENT && s->state != STREAM_JOINED)
         continue;
       g_set_error (error, SC_ENGINE_ERROR, SC_ENGINE_ERROR_DEADLOCK,
-                   "deadlock: stream %u of actor %u can never pass its op %u, a %s %u", i - e->actors[s->actor].first_stream,
-                   s->actor, s->op, s->state == STREAM_EVENT ? "wait for event" : "call of group",
+                   "deadlock: stream %u of actor %u can never pass its op %u, a %s %u",
+                   i - e->actors[s->actor].first_stream, s->actor, s->op,
+                   s->state == STREAM_EVENT ? "wait for event" : "call of group",
                    s->state == STREAM_EVENT ? e->ops[s->op].arg : e->calls[e->ops[s->op].arg].group);
       return FALSE;
     }
@@ -741,7 +769,8 @@ check_all_done (const Engine *e, GError **error)
       if (op == SC_NONE)
         continue;
       g_set_error (error, SC_ENGINE_ERROR, SC_ENGINE_ERROR_DEADLOCK,
-                   "deadlock: the host of actor %u can never pass its op %u, a wait for event %u", a, op, e->ops[op].arg);
+                   "deadlock: the host of actor %u can never pass its op %u, a wait for event %u", a, op,
+                   e->ops[op].arg);
       return FALSE;
     }
   return TRUE;

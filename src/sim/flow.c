@@ -14,7 +14,8 @@
 #define FLOW_TIE (1 + 1e-12) /* constraints that bind within this ratio bind together (FOLDING.md 9) */
 
 /* Demand on a link is counted in this part of its capacity, as an integer: it adds and subtracts exactly, whatever
- * flows came and went, and 4 million flows fit.  Rounded down, so that limits which fit exactly are seen to fit. */
+ * flows came and went, and 4 million flows fit.  Rounded down, so that limits which fit exactly are seen to fit; a link
+ * of n flows may so be overrun by n 2^-42 of its capacity, which is n/4 ps in a second. */
 #define DEMAND_ONE ((double) (G_GUINT64_CONSTANT (1) << 42))
 
 /* One flow on one link. */

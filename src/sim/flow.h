@@ -10,8 +10,8 @@
  *   Example: links A = 10, B = 4; f1 over A, f2 over A and B, f3 over B.  phi rises to 2: B is full, f2 and f3 freeze;
  *   f1 goes on to 8.
  *
- * Starting or ending a flow marks its links; sc_flows_solve() then gathers the flows that are connected to a marked
- * link through shared links and solves that component only. */
+ * sc_flows_solve() gathers the flows that are connected, through links which could hold somebody back, to those that
+ * have come or gone, and solves that component only. */
 #pragma once
 #include "sim/program.h"
 
@@ -41,5 +41,5 @@ guint32 sc_flows_version (const ScFlows *flows, guint32 id); /* of the last end 
 guint32 sc_flows_owner (const ScFlows *flows, guint32 id);
 guint32 sc_flows_detail (const ScFlows *flows, guint32 id);
 double  sc_flows_rate (const ScFlows *flows, guint32 id);    /* bytes/s of one connection; 0 before the first solve */
-guint64 sc_flows_n_solves (const ScFlows *flows);
+guint64 sc_flows_n_solves (const ScFlows *flows);            /* components solved; a flow at its limit is none */
 const double *sc_flows_link_bytes (const ScFlows *flows);    /* [n_links] bytes of ended flows */

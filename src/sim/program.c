@@ -13,6 +13,9 @@ sc_program_new (void)
   p->uses = g_array_new (FALSE, FALSE, sizeof (ScUse));
   p->groups = g_array_new (FALSE, FALSE, sizeof (guint32));
   p->links = g_array_new (FALSE, FALSE, sizeof (double));
+  p->mem_deltas = g_array_new (FALSE, FALSE, sizeof (ScMemDelta));
+  p->mem_sets = g_array_new (FALSE, FALSE, sizeof (guint32));
+  g_array_append_val (p->mem_sets, p->mem_deltas->len);
   p->last_on_stream = g_array_new (FALSE, FALSE, sizeof (guint32));
   p->stream_first = g_array_new (FALSE, FALSE, sizeof (guint32));
   return p;
@@ -24,7 +27,7 @@ sc_program_free (ScProgram *p)
   if (p == NULL)
     return;
   GArray *const arrays[] = { p->actors, p->ops, p->calls, p->parts, p->uses, p->groups, p->links,
-                             p->last_on_stream, p->stream_first };
+                             p->mem_deltas, p->mem_sets, p->last_on_stream, p->stream_first };
   for (guint i = 0; i < G_N_ELEMENTS (arrays); i++)
     g_array_unref (arrays[i]);
   g_free (p);
@@ -51,7 +54,7 @@ sc_program_add_call (ScProgram *p, guint32 group, guint16 tag, ScTime delay, ScT
 {
   g_assert (group < p->groups->len && delay >= 0 && tail >= 0 && hold >= 0 && hold < 1);
   const ScCall call = { .group = group, .first_part = p->parts->len, .delay = delay, .tail = tail, .hold = hold,
-                        .tag = tag };
+                        .tag = tag, .wait_tag = tag };
   g_array_append_val (p->calls, call);
   return p->calls->len - 1;
 }
@@ -77,6 +80,14 @@ sc_program_share_part (ScProgram *p, double bytes, double cap, guint32 first_use
 }
 
 guint32
+sc_program_add_mem_set (ScProgram *p, const ScMemDelta *deltas, guint n)
+{
+  g_array_append_vals (p->mem_deltas, deltas, n);
+  g_array_append_val (p->mem_sets, p->mem_deltas->len);
+  return p->mem_sets->len - 2;
+}
+
+guint32
 sc_program_add_actor (ScProgram *p, guint32 n_streams, gboolean one_queue)
 {
   g_assert (n_streams > 0 && n_streams <= 255);
@@ -91,6 +102,16 @@ sc_program_add_actor (ScProgram *p, guint32 n_streams, gboolean one_queue)
   p->n_streams += n_streams;
   g_array_append_val (p->actors, actor);
   return p->actors->len - 1;
+}
+
+void
+sc_program_reserve (ScProgram *p, guint32 n_ops)
+{
+  const guint32 n = p->ops->len;
+  if (n_ops <= n)
+    return;
+  g_array_set_size (p->ops, n_ops);
+  g_array_set_size (p->ops, n);
 }
 
 guint32

@@ -22,7 +22,7 @@
 
 typedef enum
 {
-  SC_OP_WORK,      /* value: duration in ps at full rate */
+  SC_OP_WORK,      /* value: duration in ps at full rate; arg: memory set applied when it starts, or SC_NONE */
   SC_OP_CALL,      /* arg: call id */
   SC_OP_RECORD,    /* arg: event id; fires the event */
   SC_OP_WAIT,      /* arg: event id; holds the stream until the event has fired */
@@ -53,6 +53,13 @@ typedef struct
   gboolean one_queue;
 } ScActor;
 
+/* Several memory changes of one instant that many WORK ops share. */
+typedef struct
+{
+  gint64  bytes;
+  guint16 tag;
+} ScMemDelta;
+
 /* How many connections of a part cross a link. */
 typedef struct
 {
@@ -76,7 +83,8 @@ typedef struct
   ScTime  delay; /* from the last join to the start of the parts (a single message's latency, S4) */
   ScTime  tail;  /* from the end of the last part to the end of the call */
   double  hold;  /* share of each member actor's work rate that the running call takes, 0..1 */
-  guint16 tag;   /* accounting category */
+  guint16 tag;      /* accounting category of the running call; meaning is the builder's */
+  guint16 wait_tag; /* ... of waiting for its members; as @tag unless the builder says otherwise */
   const ScMessages *messages; /* NULL: run the parts; else run these messages (borrowed, must outlive the program) */
 } ScCall;
 
@@ -89,6 +97,8 @@ typedef struct
   GArray  *uses;    /* ScUse */
   GArray  *groups;  /* guint32: number of members */
   GArray  *links;   /* double: capacity, in units of `streams` x bytes/s */
+  GArray  *mem_deltas; /* ScMemDelta */
+  GArray  *mem_sets;   /* guint32 [sets + 1]: set i is mem_deltas[mem_sets[i] .. mem_sets[i + 1]) */
   guint32  n_events;
   guint32  n_streams;
   GArray  *last_on_stream; /* guint32 [n_streams] while building: last op of each stream */
@@ -111,6 +121,9 @@ void sc_program_add_part (ScProgram *p, double bytes, double cap, const ScUse *u
 /* The same, over uses that another part has brought: calls that differ in bytes only share them. */
 void sc_program_share_part (ScProgram *p, double bytes, double cap, guint32 first_use, guint32 n_uses);
 
+/* Returns the id of a new memory set. */
+guint32 sc_program_add_mem_set (ScProgram *p, const ScMemDelta *deltas, guint n);
+
 /* Begins an actor; ops follow until the next one begins. */
 guint32 sc_program_add_actor (ScProgram *p, guint32 n_streams, gboolean one_queue);
 guint32 sc_program_add_event (ScProgram *p);
@@ -118,6 +131,9 @@ guint32 sc_program_add_event (ScProgram *p);
 /* Appends an op to the actor added last, in program order.  Returns the op, to fill label, info and issue time in;
  * the pointer dies at the next append. */
 ScOp *sc_program_add_op (ScProgram *p, ScOpKind kind, guint8 stream, guint16 tag, guint32 arg, gint64 value);
+
+/* Makes room for @n_ops ops in all, so that adding them moves nothing. */
+void sc_program_reserve (ScProgram *p, guint32 n_ops);
 
 static inline ScOp *
 sc_program_work (ScProgram *p, guint8 stream, guint16 tag, ScTime duration)
