@@ -4,7 +4,8 @@
 #
 # usage: bad-input.sh    (make check does this; UPDATE=1 writes data/bad/expected anew)
 #
-# data/bad/cases says what its lines mean.  From the environment: STEPCAST, the program; RUN, a command to put before it.
+# data/bad/cases says what its lines mean.  From the environment: STEPCAST, the program; RUN, a command to put before
+# it.
 set -eu
 LC_ALL=C
 export LC_ALL

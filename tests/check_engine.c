@@ -7,9 +7,8 @@
 #include "sim/engine.h"
 #include "sim/messages.h"
 
-#define US 1000000               /* ps */
-#define MS 1000000000            /* ps */
-#define BYTE_A_PS 1e12           /* bytes/s: a byte takes a picosecond */
+#define MS G_GINT64_CONSTANT (1000000000) /* ps */
+#define BYTE_A_PS 1e12 /* bytes/s: a byte takes a picosecond */
 
 /* ---- helpers ---- */
 
@@ -27,8 +26,8 @@ static void
 expect (const ScTrace *trace, guint32 op, ScTime start, ScTime end)
 {
   ck_assert_msg (trace->spans[op].start == start && trace->spans[op].end == end,
-                 "op %u: %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT ", expected %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT,
-                 op, trace->spans[op].start, trace->spans[op].end, start, end);
+                 "op %u: %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT ", expected %" G_GINT64_FORMAT
+                 " to %" G_GINT64_FORMAT, op, trace->spans[op].start, trace->spans[op].end, start, end);
 }
 
 static guint32
@@ -199,7 +198,8 @@ static const struct
 START_TEST (a_call_lasts_its_delay_its_longest_part_and_its_tail)
 {
   g_autoptr (ScProgram) p = sc_program_new ();
-  const guint32 call = sc_program_add_call (p, sc_program_add_group (p, 1), 0, call_shapes[_i].delay, call_shapes[_i].tail, 0);
+  const guint32 call = sc_program_add_call (p, sc_program_add_group (p, 1), 0, call_shapes[_i].delay,
+                                            call_shapes[_i].tail, 0);
   for (guint i = 0; i < call_shapes[_i].n_parts; i++)
     {
       const ScUse use = { 1, sc_program_add_link (p, BYTE_A_PS) };
@@ -409,6 +409,25 @@ START_TEST (in_one_queue_no_op_starts_before_those_issued_before_it)
 }
 END_TEST
 
+START_TEST (in_one_queue_ops_of_one_stream_in_a_row_are_one_run)
+{
+  g_autoptr (ScProgram) p = sc_program_new ();
+  sc_program_add_actor (p, 2, TRUE);
+  for (guint i = 0; i < 10; i++)
+    {
+      sc_program_work (p, 0, 0, 10);
+      sc_program_mem (p, 1, 0, 1); /* enters no queue */
+    }
+  sc_program_work (p, 1, 0, 5); /* behind all of them */
+  sc_program_work (p, 0, 0, 10);
+  g_autoptr (ScTrace) trace = run (p);
+  expect (trace, 18, 90, 100);
+  expect (trace, 20, 90, 95);
+  expect (trace, 21, 100, 110);
+  ck_assert_uint_eq (trace->n_events, 4); /* nine ops, the tenth, and the two behind it */
+}
+END_TEST
+
 START_TEST (in_one_queue_a_call_has_started_when_it_is_joined)
 {
   g_autoptr (ScProgram) p = sc_program_new ();
@@ -558,12 +577,12 @@ typedef struct
 } ShareCase;
 
 static const ShareCase share_cases[] = {
-  { .75e9, 1, INFINITY, 1e9, 30 * (gint64) MS, 35 * (gint64) MS },           /* U1 reduce-scatter: .75/25; + .25/50 */
-  { 1.5e9, 1, INFINITY, 1e9, 50 * (gint64) MS, 40 * (gint64) MS },           /* U2 all-reduce: send 1/25; ring + .5/50 */
-  { .375e9, 2, INFINITY, .5e9, 22500000000, 25 * (gint64) MS },              /* U3 two channels: .375/(50/3); + .125/50 */
-  { .25e9, 3, INFINITY, .5e9, 20 * (gint64) MS, 25 * (gint64) MS },          /* U4 all-to-all at once: .25/12.5; + .25/50 */
-  { .75e9, 1, INFINITY, .5e9, 25 * (gint64) MS, 20 * (gint64) MS },          /* U4b in rounds: send .5/25; + .25/50 */
-  { .75e9, 1, 20e9, 1e9, 37500000000, 33333333333 },                         /* U5 a cap of 20: .75/20; send 1/30 */
+  { .75e9, 1, INFINITY, 1e9, 30 * MS, 35 * MS },            /* U1 reduce-scatter: .75/25; + .25/50 */
+  { 1.5e9, 1, INFINITY, 1e9, 50 * MS, 40 * MS },            /* U2 all-reduce: send 1/25; ring + .5/50 */
+  { .375e9, 2, INFINITY, .5e9, 22500000000, 25 * MS },      /* U3 two channels: .375/(50/3); + .125/50 */
+  { .25e9, 3, INFINITY, .5e9, 20 * MS, 25 * MS },           /* U4 all-to-all at once: .25/12.5; + .25/50 */
+  { .75e9, 1, INFINITY, .5e9, 25 * MS, 20 * MS },           /* U4b in rounds: send .5/25; + .25/50 */
+  { .75e9, 1, 20e9, 1e9, 37500000000, 33333333333 },        /* U5 a cap of 20: .75/20; send 1/30 */
 };
 
 START_TEST (a_collective_and_a_send_share_a_nic_by_connections)
@@ -599,8 +618,9 @@ START_TEST (a_collective_and_a_send_share_a_nic_by_connections)
 }
 END_TEST
 
-/* U7: two nodes on leaves of their own, one up-link of 100 for the 8 NICs of a node; eight rings of two, reduce-scatter of
- * 0.5 GB, and one send of 0.2 GB from NIC 0: nine on the up-link at 11.11, the send ends after 18 ms, 0.05 GB left at 12.5. */
+/* U7: two nodes on leaves of their own, one up-link of 100 for the 8 NICs of a node; eight rings of two, reduce-scatter
+ * of 0.5 GB, and one send of 0.2 GB from NIC 0: nine on the up-link at 11.11, the send ends after 18 ms, 0.05 GB left
+ * at 12.5. */
 START_TEST (eight_rings_and_a_send_share_an_up_link_nine_to_one)
 {
   g_autoptr (ScProgram) p = sc_program_new ();
@@ -627,12 +647,161 @@ START_TEST (eight_rings_and_a_send_share_an_up_link_nine_to_one)
     }
   g_autoptr (ScTrace) trace = run (p);
   for (guint32 i = 0; i < 8; i++)
-    expect (trace, i, 0, 22 * (gint64) MS);
-  expect (trace, 8, 0, 18 * (gint64) MS);
+    expect (trace, i, 0, 22 * MS);
+  expect (trace, 8, 0, 18 * MS);
 }
 END_TEST
 
-/* U10: ring all-reduce of 2^-10 GB over four nodes, 10 us a round: T_alone = 6 (10 us + 2^-12 GB / 50 GB/s) as a cap. */
+/* U6: all-to-all of 1 GB over 4 nodes in 2 leaves, up-links of 25 GB/s, and a send of 0.5 GB inside the first leaf.  The
+ * all-to-all is one part per kind of route: at first its local connection and the send share the NIC with two connections
+ * that the up-link holds at 6.25 each: 18.75 each, 0.25 GB in 13.33 ms; then the send has 37.5: 20 ms.  Across: 40 ms. */
+START_TEST (an_all_to_all_over_leaves_is_one_part_per_kind_of_route)
+{
+  g_autoptr (ScProgram) p = sc_program_new ();
+  guint32 out[4], in[4], up[2], down[2];
+  for (guint n = 0; n < 4; n++)
+    {
+      out[n] = sc_program_add_link (p, NIC_BYTES_S);
+      in[n] = sc_program_add_link (p, NIC_BYTES_S);
+    }
+  for (guint n = 0; n < 2; n++)
+    {
+      up[n] = sc_program_add_link (p, 25e9);
+      down[n] = sc_program_add_link (p, 25e9);
+    }
+  ScUse local[8], across[12];
+  for (guint n = 0; n < 4; n++)
+    {
+      local[2 * n] = (ScUse) { 1, out[n] };
+      local[2 * n + 1] = (ScUse) { 1, in[n] };
+      across[2 * n] = (ScUse) { 2, out[n] };
+      across[2 * n + 1] = (ScUse) { 2, in[n] };
+    }
+  for (guint n = 0; n < 2; n++)
+    {
+      across[8 + 2 * n] = (ScUse) { 4, up[n] };
+      across[9 + 2 * n] = (ScUse) { 4, down[n] };
+    }
+  const guint32 all = sc_program_add_call (p, sc_program_add_group (p, 1), 0, 0, 0, 0);
+  sc_program_add_part (p, 0.25e9, INFINITY, local, 8);
+  sc_program_add_part (p, 0.25e9, INFINITY, across, 12);
+  const ScUse route[] = { { 1, out[0] }, { 1, in[1] } };
+  const guint32 send = sc_program_add_call (p, sc_program_add_group (p, 1), 0, 0, 0, 0);
+  sc_program_add_part (p, 0.5e9, INFINITY, route, 2);
+  sc_program_add_actor (p, 2, FALSE);
+  sc_program_call (p, 0, all);
+  sc_program_call (p, 1, send);
+  g_autoptr (ScTrace) trace = run (p);
+  expect (trace, 0, 0, 40000000000);
+  expect (trace, 1, 0, 20000000000);
+}
+END_TEST
+
+/* U8: a whole step.  4 nodes of 8 GPUs, tp8 dp2 pp2, 4 micro-batches of 1F1B, 2 layers a stage; forward 1 ms, backward 2 ms
+ * and a TP all-reduce of 0.1 GB (0.388889 ms at 450 GB/s) a layer; boundaries 0.03 GB (0.6 ms), gradients 0.2 GB a
+ * layer reduce-scattered under the last backward (2 ms), optimizer 1 ms, gather of 0.4 GB (4 ms).  F = 2.777778, B = 4.777778;
+ * stage 1's last backward ends at 34.8, its send shares the NIC with the last bucket: 1.2 instead of 0.6;
+ * 34.8 + 1.2 + 4.777778 + 2 + 1 + 4 = 47.777778. */
+enum { WHOLE_COMPUTE, WHOLE_SEND_F, WHOLE_RECV_F, WHOLE_SEND_B, WHOLE_RECV_B, WHOLE_DATA, WHOLE_STREAMS };
+
+typedef struct
+{
+  ScProgram *p;
+  guint32 tp[2], forward, backward, reduce[2], gather[2];
+} WholeStep;
+
+static void
+whole_order (WholeStep *s, guint8 after, guint8 stream)
+{
+  const guint32 event = sc_program_add_event (s->p);
+  sc_program_record (s->p, after, event);
+  sc_program_wait (s->p, stream, event);
+}
+
+static void
+whole_receive (WholeStep *s, guint8 stream, guint32 call)
+{
+  sc_program_call (s->p, stream, call);
+  whole_order (s, stream, WHOLE_COMPUTE);
+}
+
+static void
+whole_pass (WholeStep *s, guint stage, gboolean backward, gboolean last)
+{
+  if (backward && stage == 0)
+    whole_receive (s, WHOLE_RECV_B, s->backward);
+  if (!backward && stage == 1)
+    whole_receive (s, WHOLE_RECV_F, s->forward);
+  for (guint layer = 0; layer < 2; layer++)
+    {
+      sc_program_work (s->p, WHOLE_COMPUTE, 0, (backward ? 2 : 1) * 1000000000LL);
+      sc_program_call (s->p, WHOLE_COMPUTE, s->tp[stage]);
+      if (!last)
+        continue;
+      whole_order (s, WHOLE_COMPUTE, WHOLE_DATA);
+      sc_program_call (s->p, WHOLE_DATA, s->reduce[stage]);
+    }
+  if (backward && stage == 1)
+    {
+      whole_order (s, WHOLE_COMPUTE, WHOLE_SEND_B);
+      sc_program_call (s->p, WHOLE_SEND_B, s->backward);
+    }
+  if (!backward && stage == 0)
+    {
+      whole_order (s, WHOLE_COMPUTE, WHOLE_SEND_F);
+      sc_program_call (s->p, WHOLE_SEND_F, s->forward);
+    }
+}
+
+START_TEST (a_whole_step_takes_the_time_that_was_reckoned_by_hand)
+{
+  g_autoptr (ScProgram) p = sc_program_new ();
+  WholeStep s = { .p = p };
+  guint32 nvlink[2], out[2], in[2];
+  for (guint z = 0; z < 2; z++)
+    {
+      nvlink[z] = sc_program_add_link (p, 450e9);
+      out[z] = sc_program_add_link (p, NIC_BYTES_S);
+      in[z] = sc_program_add_link (p, NIC_BYTES_S);
+    }
+  for (guint z = 0; z < 2; z++)
+    {
+      const guint32 tp = sc_program_add_group (p, 1), dp = sc_program_add_group (p, 1);
+      const ScUse ring[] = { { 1, nvlink[z] } }, rail[] = { { 1, out[z] }, { 1, in[z] } };
+      s.tp[z] = sc_program_add_call (p, tp, 0, 0, 0, 0);
+      sc_program_add_part (p, 2 * 7 / 8.0 * 0.1e9, INFINITY, ring, 1);
+      s.reduce[z] = sc_program_add_call (p, dp, 0, 0, 0, 0);
+      sc_program_add_part (p, 0.5 * 0.2e9, INFINITY, rail, 2);
+      s.gather[z] = sc_program_add_call (p, dp, 0, 0, 0, 0);
+      sc_program_add_part (p, 0.5 * 0.4e9, INFINITY, rail, 2);
+    }
+  const ScUse there[] = { { 1, out[0] }, { 1, in[1] } }, back[] = { { 1, out[1] }, { 1, in[0] } };
+  s.forward = sc_program_add_call (p, sc_program_add_group (p, 2), 0, 0, 0, 0);
+  sc_program_add_part (p, 0.03e9, INFINITY, there, 2);
+  s.backward = sc_program_add_call (p, sc_program_add_group (p, 2), 0, 0, 0, 0);
+  sc_program_add_part (p, 0.03e9, INFINITY, back, 2);
+  for (guint z = 0; z < 2; z++)
+    {
+      sc_program_add_actor (p, WHOLE_STREAMS, FALSE);
+      if (z == 0)
+        whole_pass (&s, z, FALSE, FALSE);
+      for (guint n = 0; n < 4 - (z == 0); n++)
+        {
+          whole_pass (&s, z, FALSE, FALSE);
+          whole_pass (&s, z, TRUE, z == 1 && n == 3);
+        }
+      if (z == 0)
+        whole_pass (&s, z, TRUE, TRUE);
+      whole_order (&s, WHOLE_DATA, WHOLE_COMPUTE);
+      sc_program_work (p, WHOLE_COMPUTE, 0, 1000000000);
+      sc_program_call (p, WHOLE_COMPUTE, s.gather[z]);
+    }
+  g_autoptr (ScTrace) trace = run (p);
+  ck_assert_int_le (ABS (trace->end - 47777777778), 20); /* some twenty roundings of a third of a picosecond */
+}
+END_TEST
+
+/* U10: ring all-reduce of 2^-10 GB over 4 nodes, 10 us a round: T_alone = 6 (10 us + 2^-12 GB / 50 GB/s) as a cap. */
 START_TEST (latency_as_a_cap_makes_a_lone_collective_last_its_closed_form)
 {
   g_autoptr (ScProgram) p = sc_program_new ();
@@ -755,8 +924,7 @@ START_TEST (a_ring_of_messages_takes_its_closed_form)
 }
 END_TEST
 
-/* Two rings of messages at once on the same links: every link is shared by two, so each takes twice its time; and both take
- * what one flow of the load form takes that has two connections a link. */
+/* Two rings of messages at once on the same links: every link is shared by two, so each takes twice its time. */
 START_TEST (messages_of_two_calls_share_links_as_two_flows_do)
 {
   g_autoptr (ScProgram) p = sc_program_new ();
@@ -792,8 +960,8 @@ START_TEST (a_ring_of_messages_and_a_send_share_a_nic)
   sc_program_add_actor (p, 1, FALSE);
   sc_program_call (p, 0, send);
   g_autoptr (ScTrace) trace = run (p);
-  expect (trace, 0, 0, 30 * (gint64) MS);
-  expect (trace, 1, 0, 35 * (gint64) MS);
+  expect (trace, 0, 0, 30 * MS);
+  expect (trace, 1, 0, 35 * MS);
 }
 END_TEST
 
@@ -849,7 +1017,8 @@ draw_plan (Plan *plan, const Style *style, guint32 seed)
   for (guint i = 0; i < plan->n_steps; i++)
     {
       Step *const step = &plan->steps[i];
-      *step = (Step) { .stream = (guint8) g_rand_int_range (rand, 0, N_STREAMS), .actor = g_rand_int_range (rand, 0, N_ACTORS) };
+      *step = (Step) { .stream = (guint8) g_rand_int_range (rand, 0, N_STREAMS),
+                       .actor = g_rand_int_range (rand, 0, N_ACTORS) };
       if (style->host)
         step->issue_ns = g_rand_boolean (rand) ? 0 : g_rand_int_range (rand, 0, 2);
       switch (g_rand_int_range (rand, 0, 12))
@@ -912,7 +1081,8 @@ build_plan (Plan *plan, gboolean split)
           Step *const step = &plan->steps[i];
           if (step->kind == SC_OP_CALL ? !plan->member[step->arg][a] : step->actor != a)
             continue;
-          sc_program_add_op (p, (ScOpKind) step->kind, step->stream, 0, step->arg, step->value)->issue_ns = step->issue_ns;
+          sc_program_add_op (p, (ScOpKind) step->kind, step->stream, 0, step->arg, step->value)->issue_ns
+            = step->issue_ns;
           step->op[a] = last_op (p);
           if (split && step->kind == SC_OP_WORK)
             sc_program_record (p, step->stream, sc_program_add_event (p));
@@ -944,7 +1114,8 @@ START_TEST (without_sharing_every_time_is_that_of_the_longest_path)
       draw_plan (&plan, &alone_styles[_i], seed);
       g_autoptr (ScProgram) p = build_plan (&plan, FALSE);
       g_autoptr (ScTrace) trace = run (p);
-      ScTime free_at[N_ACTORS][N_STREAMS] = { { 0 } }, host[N_ACTORS] = { 0 }, started[N_ACTORS] = { 0 }, fired[200] = { 0 };
+      ScTime free_at[N_ACTORS][N_STREAMS] = { { 0 } }, host[N_ACTORS] = { 0 }, started[N_ACTORS] = { 0 };
+      ScTime fired[G_N_ELEMENTS (plan.steps)] = { 0 };
       gboolean ok = TRUE;
       for (guint i = 0; i < plan.n_steps; i++)
         {
@@ -1044,7 +1215,8 @@ START_TEST (under_random_holds_runs_in_one_piece_are_a_rounding_away)
       g_autoptr (ScTrace) trace = run (whole);
       g_autoptr (ScProgram) split = build_plan (&plan, TRUE);
       g_autoptr (ScTrace) one_by_one = run (split);
-      ck_assert_int_le (ABS (trace->end - one_by_one->end), plan.n_steps); /* half a picosecond an op, and of its peers */
+      /* Half a picosecond an op, and of its peers. */
+      ck_assert_int_le (ABS (trace->end - one_by_one->end), plan.n_steps);
     }
 }
 END_TEST
@@ -1143,6 +1315,7 @@ main (void)
   tcase_add_test (host, a_host_that_waits_issues_nothing);
   tcase_add_test (host, two_hosts_may_wait_for_one_event);
   tcase_add_test (host, in_one_queue_no_op_starts_before_those_issued_before_it);
+  tcase_add_test (host, in_one_queue_ops_of_one_stream_in_a_row_are_one_run);
   tcase_add_test (host, in_one_queue_a_call_has_started_when_it_is_joined);
   tcase_add_test (host, in_one_queue_an_op_that_waits_stops_all_behind_it);
   suite_add_tcase (suite, host);
@@ -1157,6 +1330,8 @@ main (void)
   TCase *sharing = tcase_create ("sharing");
   tcase_add_loop_test (sharing, a_collective_and_a_send_share_a_nic_by_connections, 0, G_N_ELEMENTS (share_cases));
   tcase_add_test (sharing, eight_rings_and_a_send_share_an_up_link_nine_to_one);
+  tcase_add_test (sharing, an_all_to_all_over_leaves_is_one_part_per_kind_of_route);
+  tcase_add_test (sharing, a_whole_step_takes_the_time_that_was_reckoned_by_hand);
   tcase_add_test (sharing, latency_as_a_cap_makes_a_lone_collective_last_its_closed_form);
   tcase_add_loop_test (sharing, a_ring_of_messages_takes_its_closed_form, 0, G_N_ELEMENTS (rings));
   tcase_add_test (sharing, messages_of_two_calls_share_links_as_two_flows_do);
@@ -1164,7 +1339,8 @@ main (void)
   suite_add_tcase (suite, sharing);
   TCase *random = tcase_create ("random programs");
   tcase_add_loop_test (random, without_sharing_every_time_is_that_of_the_longest_path, 0, G_N_ELEMENTS (alone_styles));
-  tcase_add_loop_test (random, a_run_in_one_piece_takes_the_times_of_its_ops_one_by_one, 0, G_N_ELEMENTS (exact_styles));
+  tcase_add_loop_test (random, a_run_in_one_piece_takes_the_times_of_its_ops_one_by_one, 0,
+                       G_N_ELEMENTS (exact_styles));
   tcase_add_loop_test (random, under_random_holds_runs_in_one_piece_are_a_rounding_away, 0, G_N_ELEMENTS (full_styles));
   tcase_add_loop_test (random, time_never_goes_back_and_calls_end_together, 0, G_N_ELEMENTS (full_styles));
   tcase_add_loop_test (random, the_same_program_gives_the_same_bytes, 0, G_N_ELEMENTS (full_styles));

@@ -347,6 +347,8 @@ static const struct
     "/faults/0/nic/index: found 8, expected less than 8 NICs" },
   { "topology.faults=[{\"nic\":{\"node\":3,\"index\":7},\"factor\":1.5}]",
     "/faults/0/factor: found 1.5, expected 0 to 1" },
+  { "topology.faults=[{\"nic\":{\"node\":3,\"index\":7},\"factor\":1e-300}]",
+    "/faults/0/factor: found 1e-300, expected 0 (dead) or 1e-06 to 1" },
   { "topology.faults=[{\"nic\":{\"node\":3,\"index\":7},\"factor\":0},{\"nic\":{\"node\":3,\"index\":7},\"factor\":1}]",
     "/faults/1: found a second fault of the same part, expected one" },
 };
@@ -438,7 +440,7 @@ static const struct
   { "", "", NULL },
   { "plan.dp=6", "", "/plan/gpus: the plan needs 48 GPUs (tp 4 x pp 2 x dp 6), t has 32" },
   { "", "topology.faults=[{\"gpu\":{\"node\":0,\"index\":3},\"factor\":0}]",
-    "/plan/gpus: the job takes the first 24 GPUs, but GPU 3 of node 0 is dead" },
+    "/plan/gpus: the job takes 24 GPUs from node 0 on, but GPU 3 of node 0 is dead" },
   { "", "topology.faults=[{\"gpu\":{\"node\":2,\"index\":7},\"factor\":0}]", "GPU 7 of node 2 is dead" },
   { "", "topology.faults=[{\"gpu\":{\"node\":3,\"index\":0},\"factor\":0}]", NULL }, /* not in the job */
   { "", "topology.faults=[{\"gpu\":{\"node\":0,\"index\":0},\"factor\":0.1}]", NULL },

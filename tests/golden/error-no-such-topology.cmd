@@ -1,0 +1,1 @@
+stepcast run dgx-h100-superpodd llama3-70b

@@ -1,0 +1,1 @@
+stepcast run dgx-h100-8 llama3-70b --set plan.tpp=4

@@ -1,0 +1,1 @@
+stepcast run dgx-a100-superpod megatron-175b-seqsel --format json

@@ -1,0 +1,1 @@
+stepcast run jean-zay-a100 bloom-176b

@@ -1,0 +1,1 @@
+stepcast show dgx-h100-superpod
