@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* check_schedule.c - orders of pipeline schedules: who does what when, by hand, and what any order must keep (MODELLING 7). */
+/* check_schedule.c - orders of pipeline schedules: by hand, and what any of them must keep (MODELLING 7). */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -85,7 +85,8 @@ replay_new (const ScSchedule *row, const ScScheduleShape *s, const Costs *c)
   r->peak = g_new0 (guint, s->p);
   g_autofree guint *at = g_new0 (guint, s->p);
   g_autofree double *free_at = g_new0 (double, s->p);
-  g_autofree double *f_end = g_new (double, (gsize) n_virtual * s->m), *b_end = g_new (double, (gsize) n_virtual * s->m);
+  g_autofree double *f_end = g_new (double, (gsize) n_virtual * s->m),
+                    *b_end = g_new (double, (gsize) n_virtual * s->m);
   for (guint i = 0; i < n_virtual * s->m; i++)
     f_end[i] = b_end[i] = -1;
   for (guint rank = 0; rank < s->p; rank++)
@@ -157,7 +158,8 @@ static double
 makespan (const ScSchedule *row, const ScScheduleShape *s, const Costs *c)
 {
   g_autoptr (Replay) r = replay_new (row, s, c);
-  ck_assert_msg (!r->deadlock, "%s p=%u v=%u m=%u g=%u: deadlock", row->name, s->p, s->v, s->m, s->g);
+  if (r->deadlock)
+    ck_abort_msg ("%s p=%u v=%u m=%u g=%u: deadlock", row->name, s->p, s->v, s->m, s->g);
   return r->makespan;
 }
 
@@ -198,8 +200,12 @@ for_each_shape (const ScSchedule *row, ShapeFunc visit)
   ck_assert_uint_ge (n, 11);
 }
 
+/* An assertion of the hot loops: Check notes each of its own in a file. */
 #define check_shape(condition) \
-  ck_assert_msg (condition, "%s p=%u v=%u m=%u g=%u: " #condition, row->name, s->p, s->v, s->m, s->g)
+  do \
+    if (!(condition)) \
+      ck_abort_msg ("%s p=%u v=%u m=%u g=%u: " #condition, row->name, s->p, s->v, s->m, s->g); \
+  while (0)
 
 /* 7.8, 1 */
 static void
@@ -221,7 +227,8 @@ check_completeness (const ScSchedule *row, const ScScheduleShape *s)
           else
             check_shape (forward[k] == 1 && ++backward[k] == 1);
           if (slot->joined) /* a step is a forward and then a backward */
-            check_shape (i > 0 && slot->pass == SC_PASS_BACKWARD && slot[-1].pass == SC_PASS_FORWARD && !slot[-1].joined);
+            check_shape (i > 0 && slot->pass == SC_PASS_BACKWARD && slot[-1].pass == SC_PASS_FORWARD
+                         && !slot[-1].joined);
         }
       for (guint k = 0; k < s->v * s->m; k++)
         check_shape (forward[k] == 1 && backward[k] == 1);
@@ -337,7 +344,8 @@ START_TEST (one_microbatch_walks_down_and_up_and_one_rank_just_accumulates)
     }
   for (guint m = 1; m <= 8; m++)
     for (guint row = 0; row < 2; row++)
-      ck_assert_double_eq (equal_makespan (row == 0 ? &sc_schedule_none : &sc_schedule_1f1b, 1, 1, m, 3, 5, 7), m * 8.0);
+      ck_assert_double_eq (equal_makespan (row == 0 ? &sc_schedule_none : &sc_schedule_1f1b, 1, 1, m, 3, 5, 7),
+                           m * 8.0);
 }
 END_TEST
 
@@ -348,7 +356,8 @@ START_TEST (interleaved_with_one_chunk_is_refused_not_taken_for_1f1b)
   ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 1, 2, 8, 1 }));
   ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 3, 4 })); /* 7.6: m >= G >= p */
   ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 8, 3 }));
-  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 10, 4 })); /* a last group of 2 < 4 */
+  /* a last group of 2 < 4 */
+  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 10, 4 }));
   ck_assert_ptr_null (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 10, 6 }));    /* 6 and 4 */
   ck_assert_ptr_null (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 8, 8 }));
   ck_assert_ptr_nonnull (sc_schedule_1f1b.refuse (&(ScScheduleShape) { 4, 2, 8, 4 }));
@@ -381,14 +390,14 @@ static const char *const table_1f1b[] = {
 };
 
 static const char *const table_interleaved[] = {
-  "F0@0 F1@1 F2@2 F3@3 f0@4 f1@5 f2@6 f3@7 F4@8 F5@9 F6@10 b0@14 F7@16 b1@17 f4@20 b2@21 f5@23 b3@24 f6@26 B0@27 f7@29 B1@30 "
-  "B2@32 B3@35 b4@38 b5@41 b6@44 b7@47 B4@49 B5@51 B6@53 B7@55",
-  "F0@1 F1@2 F2@3 F3@4 f0@5 f1@6 f2@7 f3@8 F4@9 b0@12 F5@14 b1@15 F6@17 b2@18 F7@20 b3@21 f4@23 B0@24 f5@26 B1@27 f6@29 B2@30 "
-  "f7@32 B3@33 b4@36 b5@39 b6@42 b7@45 B4@47 B5@49 B6@51 B7@53",
-  "F0@2 F1@3 F2@4 F3@5 f0@6 f1@7 f2@8 b0@10 f3@12 b1@13 F4@15 b2@16 F5@18 b3@19 F6@21 B0@22 F7@24 B1@25 f4@27 B2@28 f5@30 B3@31 "
-  "f6@33 b4@34 f7@36 b5@37 b6@40 b7@43 B4@45 B5@47 B6@49 B7@51",
-  "F0@3 F1@4 F2@5 F3@6 f0@7 b0@8 f1@10 b1@11 f2@13 b2@14 f3@16 b3@17 F4@19 B0@20 F5@22 B1@23 F6@25 B2@26 F7@28 B3@29 f4@31 b4@32 "
-  "f5@34 b5@35 f6@37 b6@38 f7@40 b7@41 B4@43 B5@45 B6@47 B7@49",
+  "F0@0 F1@1 F2@2 F3@3 f0@4 f1@5 f2@6 f3@7 F4@8 F5@9 F6@10 b0@14 F7@16 b1@17 f4@20 b2@21 f5@23 b3@24 f6@26 B0@27 f7@29 "
+  "B1@30 B2@32 B3@35 b4@38 b5@41 b6@44 b7@47 B4@49 B5@51 B6@53 B7@55",
+  "F0@1 F1@2 F2@3 F3@4 f0@5 f1@6 f2@7 f3@8 F4@9 b0@12 F5@14 b1@15 F6@17 b2@18 F7@20 b3@21 f4@23 B0@24 f5@26 B1@27 "
+  "f6@29 B2@30 f7@32 B3@33 b4@36 b5@39 b6@42 b7@45 B4@47 B5@49 B6@51 B7@53",
+  "F0@2 F1@3 F2@4 F3@5 f0@6 f1@7 f2@8 b0@10 f3@12 b1@13 F4@15 b2@16 F5@18 b3@19 F6@21 B0@22 F7@24 B1@25 f4@27 B2@28 "
+  "f5@30 B3@31 f6@33 b4@34 f7@36 b5@37 b6@40 b7@43 B4@45 B5@47 B6@49 B7@51",
+  "F0@3 F1@4 F2@5 F3@6 f0@7 b0@8 f1@10 b1@11 f2@13 b2@14 f3@16 b3@17 F4@19 B0@20 F5@22 B1@23 F6@25 B2@26 F7@28 B3@29 "
+  "f4@31 b4@32 f5@34 b5@35 f6@37 b6@38 f7@40 b7@41 B4@43 B5@45 B6@47 B7@49",
 };
 
 typedef struct
@@ -418,8 +427,9 @@ START_TEST (the_explicit_tables_come_out_slot_by_slot)
       for (guint i = 0; i < r->slots[rank]->len; i++)
         {
           const ScSlot *const slot = &g_array_index (r->slots[rank], ScSlot, i);
-          g_string_append_printf (text, "%s%c%u@%.0f", i > 0 ? " " : "", (slot->pass == SC_PASS_FORWARD ? "Ff" : "Bb")[slot->chunk],
-                                  slot->microbatch, r->start[rank][i]);
+          g_string_append_printf (text, "%s%c%u@%.0f", i > 0 ? " " : "",
+                                  (slot->pass == SC_PASS_FORWARD ? "Ff" : "Bb")[slot->chunk], slot->microbatch,
+                                  r->start[rank][i]);
         }
       ck_assert_str_eq (text->str, t->table[rank]);
       ck_assert_double_eq (r->makespan - r->busy[rank], 9);
@@ -470,18 +480,21 @@ START_TEST (warm_up_counts_are_megatrons)
   for (guint rank = 0; rank < 4; rank++)
     {
       ck_assert_uint_eq (warm_up_of (&sc_schedule_1f1b, &(ScScheduleShape) { 4, 1, 8, 4 }, rank), plain[rank]);
-      ck_assert_uint_eq (warm_up_of (&sc_schedule_interleaved, &(ScScheduleShape) { 4, 2, 8, 4 }, rank), interleaved[rank]);
+      ck_assert_uint_eq (warm_up_of (&sc_schedule_interleaved, &(ScScheduleShape) { 4, 2, 8, 4 }, rank),
+                         interleaved[rank]);
     }
 }
 END_TEST
 
 START_TEST (microbatches_in_flight_on_eight_stages)
 {
-  static const guint plain[] = { 8, 7, 6, 5, 4, 3, 2, 1 }, interleaved[] = { 23, 21, 19, 17, 15, 13, 11, 9 }; /* MODELLING 3.7; m = 32 */
+  static const guint plain[] = { 8, 7, 6, 5, 4, 3, 2, 1 },
+                     interleaved[] = { 23, 21, 19, 17, 15, 13, 11, 9 }; /* MODELLING 3.7; m = 32 */
   for (guint rank = 0; rank < 8; rank++)
     {
       ck_assert_uint_eq (sc_schedule_1f1b.in_flight (&(ScScheduleShape) { 8, 1, 32, 8 }, rank), plain[rank]);
-      ck_assert_uint_eq (sc_schedule_interleaved.in_flight (&(ScScheduleShape) { 8, 2, 32, 8 }, rank), interleaved[rank]);
+      ck_assert_uint_eq (sc_schedule_interleaved.in_flight (&(ScScheduleShape) { 8, 2, 32, 8 }, rank),
+                         interleaved[rank]);
     }
 }
 END_TEST
