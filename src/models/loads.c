@@ -114,7 +114,9 @@ compare_levels (gconstpointer a, gconstpointer b)
 static void
 imply_pass (const ScFabric *f, const GArray *pairs, const Ordered *order, guint n, gboolean reverse, guint8 *implied)
 {
-  g_autofree double *width = g_new0 (double, f->n_links);
+  g_autofree double *width = g_new (double, MAX (f->n_links, 1));
+  for (guint32 l = 0; l < f->n_links; l++) /* a feeder that comes later in the order counts in full */
+    width[l] = implied[l] ? INFINITY : f->links[l].capacity;
   g_autofree guint32 *first = g_new0 (guint32, f->n_links + 1);
   for (guint i = 0; i < pairs->len; i++)
     first[(g_array_index (pairs, guint64, i) >> 32) + 1]++;

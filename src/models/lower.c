@@ -821,24 +821,38 @@ put_blocking_slots (Lower *l, Aligned *aligned, const ScSlot *slots, guint n_slo
   put_exchange (l, aligned, before, (Slots) { 0 });
 }
 
-/* Overlapped transfers: a slot's input is received under the slot before it, its output sent under the one behind. */
+
+static gboolean
+arrives_at (const Lower *l, const Aligned *a, const ScSlot *slot, guint at, ScSlot *ret)
+{
+  Aligned then = *a;
+  then.n_forward = then.n_backward = at;
+  return arrives (l, &then, slot, ret);
+}
+
 static void
 put_overlapped_slots (Lower *l, Aligned *aligned, const ScSlot *slots, guint n_slots, const guint *last)
 {
   const guint32 host = to_ns (l->in->workload->framework->host_p2p_s * l->price->host_factor);
-  guint32 received = receives (l, &slots[0]) ? put_transfer (l, &slots[0], FALSE, FALSE, host) : SC_NONE;
-  for (guint n = 0; n < n_slots; n++)
+  const guint m = sc_workload_microbatches (l->in->workload), v = l->plan->vpp;
+  g_autofree guint32 *ready = g_new (guint32, 2 * m * v);
+  guint seen[2] = { 0, 0 };
+  for (guint n = 0; n <= n_slots; n++)
     {
-      if (n > 0 && sends (l, &slots[n - 1]))
-        put_transfer (l, &slots[n - 1], TRUE, TRUE, host);
-      const guint32 ready = received;
-      received = n + 1 < n_slots && receives (l, &slots[n + 1]) ? put_transfer (l, &slots[n + 1], FALSE, FALSE, host) : SC_NONE;
-      if (ready != SC_NONE)
+      if (n > 1 && sends (l, &slots[n - 2]))
+        put_transfer (l, &slots[n - 2], TRUE, TRUE, host);
+      ScSlot in;
+      if (n < n_slots && arrives_at (l, aligned, &slots[n], seen[slots[n].pass]++, &in))
+        ready[(in.pass * v + in.chunk) * m + in.microbatch] = put_transfer (l, &in, FALSE, FALSE, host);
+      if (n == 0)
+        continue;
+      const ScSlot *const now = &slots[n - 1];
+      if (receives (l, now))
         {
-          sc_program_wait (l->p, SC_STREAM_COMPUTE, ready);
+          sc_program_wait (l->p, SC_STREAM_COMPUTE, ready[(now->pass * v + now->chunk) * m + now->microbatch]);
           put_boundary_gather (l, 1);
         }
-      put_slot (l, aligned, &slots[n], n == last[slots[n].chunk]);
+      put_slot (l, aligned, now, n - 1 == last[now->chunk]);
     }
   if (sends (l, &slots[n_slots - 1]))
     put_transfer (l, &slots[n_slots - 1], TRUE, TRUE, host);
