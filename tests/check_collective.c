@@ -786,12 +786,27 @@ START_TEST (rows_and_kinds_are_found_by_name)
 }
 END_TEST
 
+START_TEST (latency_grows_with_the_ring_up_to_millions_of_ranks)
+{
+  double before = 0;
+  for (guint n = 8; n <= 8000000; n = n * 5 / 4)
+    {
+      const ScGroupShape shape = { .n = n, .n_domains = n / 8, .n_channels = 8, .hops_inter = n / 8, .inter_bytes_per_s = 50e9,
+                                   .intra_bytes_per_s = 400e9, .inter_latency_s = 10e-6, .intra_latency_s = 1e-6 };
+      const double now = sc_ring_time_s (&shape, n - 1, 8);
+      ck_assert_msg (now > before, "%u ranks: %g s, fewer took %g s", n, now, before);
+      before = now;
+    }
+}
+END_TEST
+
 static Suite *
 collective_suite (void)
 {
   Suite *const s = suite_create ("collective");
   TCase *const alone = tcase_create ("alone");
   tcase_set_timeout (alone, 120);
+  tcase_add_test (alone, latency_grows_with_the_ring_up_to_millions_of_ranks);
   tcase_add_loop_test (alone, alone_a_call_lasts_its_closed_form_and_beats_no_link, 0, G_N_ELEMENTS (shapes));
   tcase_add_loop_test (alone, bytes_are_conserved_on_every_kind_of_link, 0, G_N_ELEMENTS (shapes));
   tcase_add_loop_test (alone, a_group_that_spans_nodes_uses_all_of_its_nics_alike, 0, G_N_ELEMENTS (shapes));

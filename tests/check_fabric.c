@@ -638,12 +638,42 @@ START_TEST (groups_are_as_many_and_as_large_as_the_plan_says)
 }
 END_TEST
 
+START_TEST (nvlink_domains_are_counted_from_node_0_wherever_the_job_begins)
+{
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 8, .gpus = 4 });
+  t->types[0].nvlink_domain_nodes = 4;
+  t->first_node = 2; /* nodes 2 and 3 end the first domain */
+  g_autoptr (ScFabric) f = sc_fabric_new (t, 16, NULL);
+  ck_assert_ptr_nonnull (f);
+  ck_assert_uint_eq (f->domain[2], f->domain[3]);
+  ck_assert_uint_ne (f->domain[3], f->domain[4]);
+  ck_assert_uint_eq (f->domain[4], f->domain[5]);
+}
+END_TEST
+
+START_TEST (a_gpu_without_nvlink_needs_a_nic_to_leave_its_node_inside_a_domain)
+{
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 2, .gpus = 4 });
+  t->types[0].nvlink_domain_nodes = 2;
+  t->types[0].nics = 0;
+  t->types[0].pcie_bytes_per_s.value = 20e9;
+  g_autoptr (ScFabric) sound = sc_fabric_new (t, 8, NULL);
+  ck_assert_ptr_nonnull (sound);
+  fix_fault (t, SC_FAULT_NVLINK, 1, 2, 0);
+  g_autoptr (GError) error = NULL;
+  ck_assert_ptr_null (sc_fabric_new (t, 8, &error));
+  ck_assert (g_error_matches (error, SC_FABRIC_ERROR, SC_FABRIC_ERROR_UNREACHABLE));
+}
+END_TEST
+
 static Suite *
 fabric_suite (void)
 {
   Suite *const s = suite_create ("fabric");
   TCase *const every = tcase_create ("every cluster");
   tcase_set_timeout (every, 120);
+  tcase_add_test (every, a_gpu_without_nvlink_needs_a_nic_to_leave_its_node_inside_a_domain);
+  tcase_add_test (every, nvlink_domains_are_counted_from_node_0_wherever_the_job_begins);
   tcase_add_loop_test (every, every_link_has_its_twin_in_the_other_direction, 0, G_N_ELEMENTS (clusters));
   tcase_add_loop_test (every, every_route_leads_from_port_to_port_and_up_before_down, 0, G_N_ELEMENTS (clusters));
   tcase_add_loop_test (every, a_smaller_job_builds_only_the_nodes_it_takes, 0, G_N_ELEMENTS (clusters));

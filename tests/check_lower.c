@@ -505,12 +505,29 @@ START_TEST (model_states_stay_and_zero1_shards_the_optimizer)
 }
 END_TEST
 
+/* Where chunks wrap round, a group above pp hands tensors on several slots before they are used. */
+START_TEST (groups_above_pp_end_with_overlap_and_one_queue)
+{
+  static const guint shapes[][4] = { { 2, 2, 8, 4 }, { 2, 3, 6, 6 }, { 4, 2, 12, 6 }, { 4, 5, 16, 8 }, { 4, 2, 9, 9 }, { 3, 2, 8, 5 } };
+  const guint *const shape = shapes[_i / 2]; /* p, v, m, g */
+  g_autoptr (ScTopology) topology = fix_topology ((FixFabric) { .nodes = shape[0] });
+  g_autoptr (ScWorkload) workload = fix_workload ((FixPlan) { .tp = 8, .pp = shape[0], .vpp = shape[1], .microbatches = shape[2],
+                                                              .layers = shape[0] * shape[1], .overlap_p2p = TRUE,
+                                                              .one_queue = _i % 2 == 1 });
+  workload->plan.microbatch_group = shape[3];
+  g_autoptr (ScStepItems) items = fix_items (1e-3, 2e-3, 0, 30e6);
+  g_autoptr (FixRun) run = fix_run (topology, workload, items, FALSE, 0); /* stops the test on a deadlock */
+  ck_assert_int_ge (run->trace->end, (gint64) shape[2] * shape[1] * 3000000000);
+}
+END_TEST
+
 static Suite *
 lower_suite (void)
 {
   Suite *const s = suite_create ("lower");
   TCase *const pipe = tcase_create ("pipeline");
   tcase_set_timeout (pipe, 120);
+  tcase_add_loop_test (pipe, groups_above_pp_end_with_overlap_and_one_queue, 0, 12);
   tcase_add_loop_test (pipe, equal_stages_have_the_bubble_of_the_closed_form, 0, 2);
   tcase_add_test (pipe, overlapped_transfers_add_the_latency_that_was_derived);
   tcase_add_test (pipe, blocking_transfers_cost_more_than_overlapped_ones);

@@ -178,8 +178,9 @@ sc_ring_walk (const ScFabric *f, const guint32 *gpus, guint n, ScHopFunc hop, gp
 static guint
 hops_inter_of_walk (const ScGroupShape *s, guint steps, gboolean most)
 {
-  const guint turns = steps / s->n, rest = steps % s->n * s->hops_inter;
-  return turns * s->hops_inter + (most ? (rest + s->n - 1) / s->n : rest / s->n);
+  const guint turns = steps / s->n;
+  const guint64 rest = (guint64) (steps % s->n) * s->hops_inter; /* passes 32 bits above 65,536 ranks */
+  return turns * s->hops_inter + (guint) (most ? (rest + s->n - 1) / s->n : rest / s->n);
 }
 
 double

@@ -210,24 +210,30 @@ sc_fabric_new (const ScTopology *topology, guint n_gpus, GError **error)
   g_autoptr (GArray) links = g_array_new (FALSE, FALSE, sizeof (ScLink));
   guint32 base = 0, domain = 0;
   guint in_domain = 0;
-  for (guint node = f->first_node; node < end_node; node++)
+  for (guint node = 0; node < end_node; node++) /* domains are counted from node 0, wherever the job begins */
     {
       const ScNodeType *const type = sc_topology_node_type (topology, node);
-      const gboolean same = node > f->first_node && type == sc_topology_node_type (topology, node - 1) && type->has_nvlink
+      const gboolean same = node > 0 && type == sc_topology_node_type (topology, node - 1) && type->has_nvlink
                             && in_domain < type->nvlink_domain_nodes;
       if (!same)
         {
-          domain += node > f->first_node;
+          domain += node > 0;
           in_domain = 0;
         }
       in_domain++;
       f->domain[node] = domain;
+      if (node < f->first_node)
+        continue;
       if (!build_node (f, links, node, base, error))
         return NULL;
       base += type->gpus;
     }
+  /* Between domains, and to and from a GPU without NVLink inside one, traffic takes NICs. */
+  gboolean by_nic = f->domain[end_node - 1] != f->domain[f->first_node];
+  for (guint32 gpu = 0; gpu < n_gpus && f->n_nodes > 1 && !by_nic; gpu++)
+    by_nic = f->nvlink_out[gpu] == SC_NONE;
   for (guint node = f->first_node; node < end_node; node++)
-    if (f->domain[end_node - 1] > 0 && f->gpus[f->gpu_base[node]].nic == SC_NO_NIC)
+    if (by_nic && f->gpus[f->gpu_base[node]].nic == SC_NO_NIC)
       {
         g_set_error (error, SC_FABRIC_ERROR, SC_FABRIC_ERROR_UNREACHABLE,
                      "/node_types/%s: node %u has no living NIC, so the other nodes cannot reach it",

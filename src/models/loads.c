@@ -185,6 +185,7 @@ sc_loads_new (const ScLayout *layout, const ScFabric *fabric)
   g_autoptr (GArray) loads = g_array_new (FALSE, FALSE, sizeof (ScLoad));
   Walk w = { .fabric = fabric, .count = count, .inter = inter, .intra = intra, .touched = touched, .follows = follows };
 
+  guint room = 1000000; /* pairs before they are made unique */
   for (guint32 c = 0; c < layout->n_comms; c++)
     {
       const ScComm *const comm = &layout->comms[c];
@@ -225,8 +226,11 @@ sc_loads_new (const ScLayout *layout, const ScFabric *fabric)
         }
       g_array_set_size (touched, 0);
       ret->shapes[c] = s;
-      if (follows->len > 1000000)
-        sort_unique (follows);
+      if (follows->len > room) /* keeps memory in bounds, at the cost of a few sorts in all */
+        {
+          sort_unique (follows);
+          room = MAX (room, 2 * follows->len);
+        }
     }
   ret->first[layout->n_comms] = loads->len;
   find_implied (fabric, follows, ret->implied);

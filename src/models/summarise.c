@@ -58,7 +58,16 @@ summarise_class (ScSummary *s, const ScLowerInput *in, const ScSegments *segment
   c->verdict = sc_memory_verdict (c->peak_device_bytes, c->capacity_bytes, s->memory_margin);
 }
 
-/* Each stage as the class of it that finishes last shows it. */
+/* Does @a say more about its stage than @b?  It finishes later, or, as all do behind the gradient norm, waits less. */
+static gboolean
+tells_more (const ScClassSummary *a, const ScClassSummary *b)
+{
+  if (a->end != b->end)
+    return a->end > b->end;
+  return a->time[SC_TIME_BUBBLE] + a->time[SC_TIME_LATE_PEER] < b->time[SC_TIME_BUBBLE] + b->time[SC_TIME_LATE_PEER];
+}
+
+/* Each stage as the class of it shows it that finishes last. */
 static void
 summarise_stages (ScSummary *s, const ScLowerInput *in)
 {
@@ -73,7 +82,7 @@ summarise_stages (ScSummary *s, const ScLowerInput *in)
       for (guint chunk = 0; chunk < p->vpp; chunk++)
         stage->layers += in->sizes->layers[chunk * p->pp + z];
       for (guint k = 0; k < s->n_classes; k++)
-        if (s->classes[k].stage == z && (stage->class_id == SC_NONE || s->classes[k].end > s->classes[stage->class_id].end))
+        if (s->classes[k].stage == z && (stage->class_id == SC_NONE || tells_more (&s->classes[k], &s->classes[stage->class_id])))
           stage->class_id = k;
       for (guint i = 0; i < SC_N_TIMES; i++)
         stage->time[i] = s->classes[stage->class_id].time[i];
