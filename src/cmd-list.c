@@ -167,6 +167,8 @@ list_workloads (GString *out, GError **error)
         return FALSE;
       g_autoptr (GString) summary = g_string_new (NULL);
       g_string_append_printf (summary, "%s: ", workload->name);
+      sc_describe_model (workload, summary);
+      g_string_append (summary, "; ");
       sc_describe_plan (workload, summary);
       append_row (out, row->name, summary->str, workload->source);
     }
@@ -223,8 +225,16 @@ static const struct
 } lists[] = {
   { "devices", list_devices },       { "topologies", list_topologies },  { "workloads", list_workloads },
   { "frameworks", list_frameworks }, { "schedules", list_schedules },    { "collectives", list_collectives },
-  { "fields", list_fields },         { "exit-statuses", list_statuses },
+  { "fields", list_fields },         { "exit-statuses", list_statuses },   { "models", NULL },
 };
+
+/* Was @list asked for?  Models are listed with the workloads that train them. */
+static gboolean
+is_asked_for (char **names, const char *list)
+{
+  const char *const *const asked = (const char *const *) names;
+  return g_strv_contains (asked, list) || (strcmp (list, "workloads") == 0 && g_strv_contains (asked, "models"));
+}
 
 static ScStatus
 run (const ScCommand *command, int argc, char **argv, GString *out, GError **error)
@@ -253,7 +263,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     }
   for (guint i = 0; i < G_N_ELEMENTS (lists); i++)
     {
-      if (argc > 1 && !g_strv_contains ((const char *const *) argv + 1, lists[i].name))
+      if (lists[i].append == NULL || (argc > 1 && !is_asked_for (argv + 1, lists[i].name)))
         continue;
       g_string_append_printf (out, "%s%s\n", out->len > 0 ? "\n" : "", lists[i].name);
       if (!lists[i].append (out, error))
@@ -266,7 +276,7 @@ const ScCommand sc_cmd_list = {
   .name = "list",
   .summary = "Print the tables: devices, topologies, workloads, input fields, and more, with sources",
   .usage = "[TABLE...]",
-  .help = "Tables: devices, topologies, workloads, frameworks, schedules, collectives, fields (every input key\n"
-          "with unit, range and default), exit-statuses.  Without a name all of them.",
+  .help = "Tables: devices, topologies, workloads (or models), frameworks, schedules, collectives, fields (every\n"
+          "input key with unit, range and default), exit-statuses.  Without a name all of them.",
   .run = run,
 };

@@ -69,6 +69,8 @@ sc_describe_plan (const ScWorkload *workload, GString *out)
 {
   const ScPlan *p = &workload->plan;
   g_string_append_printf (out, "TP %u%s", p->tp, p->sequence_parallel ? " + SP" : "");
+  if (p->tp > workload->model.kv_heads)
+    g_string_append_printf (out, " (each KV head on %u ranks)", p->tp / workload->model.kv_heads);
   if (p->pp > 1 && p->vpp > 1)
     g_string_append_printf (out, ", PP %u x %u chunks (%s)", p->pp, p->vpp, p->schedule);
   else if (p->pp > 1)
