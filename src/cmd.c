@@ -66,6 +66,8 @@ sc_status_of_error (const GError *error)
 
   if (error->domain == G_OPTION_ERROR)
     return SC_STATUS_USAGE;
+  if (g_error_matches (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_TOO_LARGE))
+    return SC_STATUS_UNAVAILABLE;
   if (error->domain == SC_INPUT_ERROR)
     return error->code == SC_INPUT_ERROR_OVERRIDE ? SC_STATUS_USAGE : SC_STATUS_DATA;
   if (error->domain == SC_WORKLOAD_ERROR || error->domain == SC_UNIT_ERROR

@@ -24,26 +24,50 @@ add_pair (GArray *links, ScLinkKind out, ScLinkKind in, guint32 owner, guint rai
   return first;
 }
 
+/* The faults of each node: index[first[node] .. first[node + 1]). */
+typedef struct
+{
+  const ScFault *all;
+  guint32 *first;
+  guint32 *index;
+} Faults;
+
+static Faults
+faults_new (const ScTopology *topology, guint32 n_nodes)
+{
+  Faults f = { topology->faults, g_new0 (guint32, n_nodes + 1), g_new (guint32, MAX (topology->n_faults, 1)) };
+  for (guint i = 0; i < topology->n_faults; i++)
+    if (f.all[i].node < n_nodes)
+      f.first[f.all[i].node + 1]++;
+  for (guint32 node = 0; node < n_nodes; node++)
+    f.first[node + 1] += f.first[node];
+  g_autofree guint32 *at = g_memdup2 (f.first, (n_nodes + 1) * sizeof *at);
+  for (guint i = 0; i < topology->n_faults; i++)
+    if (f.all[i].node < n_nodes)
+      f.index[at[f.all[i].node]++] = i;
+  return f;
+}
+
+static void
+faults_clear (Faults *f)
+{
+  g_free (f->first);
+  g_free (f->index);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Faults, faults_clear)
+
 static double
-fault_factor (const ScTopology *topology, ScFaultKind kind, guint node, guint index)
+fault_factor (const Faults *faults, ScFaultKind kind, guint node, guint index)
 {
   double factor = 1;
-  for (guint i = 0; i < topology->n_faults; i++)
+  for (guint32 i = faults->first[node]; i < faults->first[node + 1]; i++)
     {
-      const ScFault *const f = &topology->faults[i];
-      if (f->kind == kind && f->node == node && f->index == index)
+      const ScFault *const f = &faults->all[faults->index[i]];
+      if (f->kind == kind && f->index == index)
         factor *= f->factor;
     }
   return factor;
-}
-
-static gboolean
-node_has_faults (const ScTopology *topology, guint node)
-{
-  for (guint i = 0; i < topology->n_faults; i++)
-    if (topology->faults[i].node == node)
-      return TRUE;
-  return FALSE;
 }
 
 static guint
@@ -54,13 +78,13 @@ n_switches (const ScNodeType *type)
 
 /* The NIC that GPU @index uses: its own, or the next living one of the node. */
 static guint16
-living_nic (const ScTopology *topology, const ScNodeType *type, guint node, guint index, gboolean faulty)
+living_nic (const Faults *faults, const ScNodeType *type, guint node, guint index)
 {
   const guint own = index * type->nics / type->gpus;
   for (guint i = 0; i < type->nics; i++)
     {
       const guint nic = (own + i) % type->nics;
-      if (!faulty || fault_factor (topology, SC_FAULT_NIC, node, nic) > 0)
+      if (fault_factor (faults, SC_FAULT_NIC, node, nic) > 0)
         return (guint16) nic;
     }
   return SC_NO_NIC;
@@ -68,19 +92,18 @@ living_nic (const ScTopology *topology, const ScNodeType *type, guint node, guin
 
 /* Links inside and at the edge of @node; its first GPU is @base. */
 static gboolean
-build_node (ScFabric *f, GArray *links, guint node, guint32 base, GError **error)
+build_node (ScFabric *f, const Faults *faults, GArray *links, guint node, guint32 base, GError **error)
 {
   const ScTopology *const topology = f->topology;
   const ScNodeType *const type = sc_topology_node_type (topology, node);
-  const gboolean faulty = node_has_faults (topology, node);
   const guint32 n_here = MIN (type->gpus, f->n_gpus - base);
   f->gpu_base[node] = base;
   f->nic_out[node] = f->switch_up[node] = SC_NONE;
   for (guint i = 0; i < n_here; i++)
     {
       const guint32 gpu = base + i;
-      const double speed = faulty ? fault_factor (topology, SC_FAULT_GPU, node, i) : 1;
-      const double nvlink = faulty ? fault_factor (topology, SC_FAULT_NVLINK, node, i) : 1;
+      const double speed = fault_factor (faults, SC_FAULT_GPU, node, i);
+      const double nvlink = fault_factor (faults, SC_FAULT_NVLINK, node, i);
       if (speed <= 0)
         {
           g_set_error (error, SC_FABRIC_ERROR, SC_FABRIC_ERROR_UNREACHABLE,
@@ -89,7 +112,7 @@ build_node (ScFabric *f, GArray *links, guint node, guint32 base, GError **error
           return FALSE;
         }
       f->gpus[gpu] = (ScGpu) { .node = node, .index = (guint16) i, .speed = (float) speed,
-                               .nic = type->nics > 0 ? living_nic (topology, type, node, i, faulty) : SC_NO_NIC };
+                               .nic = type->nics > 0 ? living_nic (faults, type, node, i) : SC_NO_NIC };
       f->nvlink_out[gpu] = type->has_nvlink && nvlink > 0
                              ? add_pair (links, SC_LINK_NVLINK_OUT, SC_LINK_NVLINK_IN, gpu, 0, 0,
                                          type->nvlink_bytes_per_s.value * nvlink)
@@ -117,7 +140,7 @@ build_node (ScFabric *f, GArray *links, guint node, guint32 base, GError **error
       }
   for (guint i = 0; i < type->nics; i++)
     {
-      const double factor = faulty ? fault_factor (topology, SC_FAULT_NIC, node, i) : 1;
+      const double factor = fault_factor (faults, SC_FAULT_NIC, node, i);
       const guint32 link = add_pair (links, SC_LINK_NIC_OUT, SC_LINK_NIC_IN, node, i, 0,
                                      type->nic_bytes_per_s.value * (factor > 0 ? factor : 1)); /* no route uses a dead one */
       if (i == 0)
@@ -208,6 +231,7 @@ sc_fabric_new (const ScTopology *topology, guint n_gpus, GError **error)
   f->switch_up = g_new0 (guint32, end_node);
 
   g_autoptr (GArray) links = g_array_new (FALSE, FALSE, sizeof (ScLink));
+  g_auto (Faults) faults = faults_new (topology, end_node);
   guint32 base = 0, domain = 0;
   guint in_domain = 0;
   for (guint node = 0; node < end_node; node++) /* domains are counted from node 0, wherever the job begins */
@@ -224,7 +248,7 @@ sc_fabric_new (const ScTopology *topology, guint n_gpus, GError **error)
       f->domain[node] = domain;
       if (node < f->first_node)
         continue;
-      if (!build_node (f, links, node, base, error))
+      if (!build_node (f, &faults, links, node, base, error))
         return NULL;
       base += type->gpus;
     }

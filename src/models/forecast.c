@@ -79,6 +79,15 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
   g_autoptr (ScStepItems) items = sc_step_items_new (workload);
   g_autoptr (ScStageSizes) sizes = sc_stage_sizes_new (workload);
   const ScLowerInput input = { workload, fabric, layout, loads, fold, items, sizes, 0 };
+  const double ops = sc_lower_estimate (&input);
+  if (ops > SC_FORECAST_MAX_OPS)
+    {
+      g_set_error (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_TOO_LARGE,
+                   "about %.0f million operations (%u micro-batches of %u layers, %u classes of ranks), at most %.0f million can be"
+                   " simulated kernel by kernel: fewer micro-batches, layers or different faults",
+                   ops / 1e6, sc_workload_microbatches (workload), workload->model.layers, fold->n_classes, SC_FORECAST_MAX_OPS / 1e6);
+      return NULL;
+    }
   g_autoptr (ScLowered) lowered = sc_lower (&input);
   ScTrace *const trace = sc_engine_run (lowered->program, &inner);
   if (trace == NULL)

@@ -16,8 +16,12 @@ GQuark sc_forecast_error_quark (void);
 typedef enum
 {
   SC_FORECAST_ERROR_MISMATCH, /* topology and workload do not go together: too few GPUs, a dead GPU in the job; message starts with the file role: "topology: ..." or a workload pointer */
+  SC_FORECAST_ERROR_TOO_LARGE, /* more operations than SC_FORECAST_MAX_OPS */
   SC_FORECAST_ERROR_INTERNAL,
 } ScForecastError;
+
+/* Most operations of all classes together: some 5 GB and half a minute. */
+#define SC_FORECAST_MAX_OPS 40e6
 
 /* Simulates one step in steady state.  @options may be NULL.  Both inputs must outlive the summary. */
 ScSummary *sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScForecastOptions *options,

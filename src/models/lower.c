@@ -995,6 +995,26 @@ lower_class (Lower *l, guint32 class_id)
   put_finish (l);
 }
 
+double
+sc_lower_estimate (const ScLowerInput *in)
+{
+  const ScStepItems *const s = in->items;
+  const ScPlan *const p = &in->workload->plan;
+  /* A start of a collective is four ops, most allocations hang on kernels; a boundary costs a dozen. */
+  const double layer = s->layer_forward->len + s->layer_backward->len, boundary = 24;
+  const double ends = s->embedding_forward->len + s->embedding_backward->len + s->head_forward->len + s->head_backward->len;
+  double ops = 0;
+  for (guint32 k = 0; k < in->fold->n_classes; k++)
+    {
+      const guint stage = sc_layout_coord (p, in->fold->representative[k]).pp;
+      double each = (stage == 0 || stage == p->pp - 1) * ends;
+      for (guint chunk = 0; chunk < p->vpp; chunk++)
+        each += in->sizes->layers[chunk * p->pp + stage] * layer + boundary;
+      ops += each * sc_workload_microbatches (in->workload);
+    }
+  return ops;
+}
+
 ScLowered *
 sc_lower (const ScLowerInput *in)
 {

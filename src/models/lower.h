@@ -57,6 +57,9 @@ typedef struct
   GPtrArray *messages;  /* ScMessages, owned; empty unless blocks > 0 */
 } ScLowered;
 
+/* About how many ops sc_lower() will make, before it makes any. */
+double sc_lower_estimate (const ScLowerInput *input);
+
 ScLowered *sc_lower (const ScLowerInput *input);
 void       sc_lowered_free (ScLowered *lowered);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScLowered, sc_lowered_free)
