@@ -157,6 +157,22 @@ add_assumed (GPtrArray *lines, const char *name, const NamedCited *numbers, guin
     g_ptr_array_add (lines, g_strdup_printf ("%s: %s", name, line->str));
 }
 
+/* Does the job use a node of this type, or of any type with this device? */
+static gboolean
+is_used (const ScFabric *f, const ScNodeType *type, const ScDevice *device)
+{
+  const ScTopology *const t = f->topology;
+  guint first = 0;
+  for (guint run = 0; run < t->n_runs; first += t->runs[run++].count)
+    {
+      const ScNodeType *const here = &t->types[t->runs[run].type];
+      if ((here == type || here->device == device) && first < f->first_node + f->n_nodes
+          && first + t->runs[run].count > f->first_node)
+        return TRUE;
+    }
+  return FALSE;
+}
+
 static void
 summarise_assumptions (ScSummary *s, const ScLowerInput *in)
 {
@@ -173,7 +189,8 @@ summarise_assumptions (ScSummary *s, const ScLowerInput *in)
         { "launch latency", &d->launch_s }, { "slow-down under communication", &d->hidden_slowdown },
         { "context memory", &d->context_bytes }, { "workspace memory", &d->workspace_bytes },
       };
-      add_assumed (s->assumptions, d->name, numbers, G_N_ELEMENTS (numbers));
+      if (is_used (in->fabric, NULL, d))
+        add_assumed (s->assumptions, d->name, numbers, G_N_ELEMENTS (numbers));
     }
   for (guint i = 0; i < t->n_types; i++)
     {
@@ -184,7 +201,8 @@ summarise_assumptions (ScSummary *s, const ScLowerInput *in)
         { "PCIe uplink bandwidth", &n->pcie_uplink_bytes_per_s }, { "NIC bandwidth", &n->nic_bytes_per_s },
         { "NIC latency", &n->nic_latency_s },
       };
-      add_assumed (s->assumptions, n->name, numbers, G_N_ELEMENTS (numbers));
+      if (is_used (in->fabric, n, NULL))
+        add_assumed (s->assumptions, n->name, numbers, G_N_ELEMENTS (numbers));
     }
   g_ptr_array_add (s->assumptions, g_strdup_printf ("host pace of %s %s: fitted on small single-node runs",
                                                     in->workload->framework->name, in->workload->framework->version));
