@@ -2,6 +2,7 @@
 /* cmd-run.c - stepcast run: simulate one step and report it. */
 #include "cmd.h"
 #include "models/forecast.h"
+#include "output.h"
 #include "report-timeline.h"
 #include "report-trace.h"
 #include "report.h"
@@ -81,6 +82,32 @@ check_options (const RunOptions *options, const ScReport *report, GError **error
   return TRUE;
 }
 
+/* Two outputs in one file, or an output over an input: one of them would be lost. */
+static gboolean
+check_files (const RunOptions *options, int argc, char **argv, GError **error)
+{
+  const struct
+  {
+    const char *name, *path;
+  } outputs[] = { { "--output", options->output }, { "--timeline", options->timeline }, { "--trace", options->trace } };
+  for (guint i = 0; i < G_N_ELEMENTS (outputs); i++)
+    {
+      const char *path = outputs[i].path;
+      if (path == NULL || is_stdout (path))
+        continue;
+      for (guint k = 0; k < i; k++)
+        if (outputs[k].path != NULL && !is_stdout (outputs[k].path) && g_strcmp0 (path, "/dev/null") != 0
+            && sc_output_is_same (path, outputs[k].path))
+          return fail_usage (error, "%s and %s: found one file, %s, expected two", outputs[k].name, outputs[i].name, path);
+      for (int a = 1; a < argc; a++)
+        if (sc_output_is_same (path, argv[a]))
+          return fail_usage (error, "%s %s: would replace an input", outputs[i].name, path);
+      if (options->inputs.device != NULL && sc_output_is_same (path, options->inputs.device))
+        return fail_usage (error, "%s %s: would replace an input", outputs[i].name, path);
+    }
+  return TRUE;
+}
+
 static gboolean
 put (const char *path, const GString *text, GString *out, GError **error)
 {
@@ -137,7 +164,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
   if (done)
     return SC_STATUS_OK;
   const ScReport *report = find_report (&options, error);
-  if (report == NULL || !check_options (&options, report, error)
+  if (report == NULL || !check_options (&options, report, error) || !check_files (&options, argc, argv, error)
       || !sc_inputs_read (&options.inputs, argc, argv, error))
     return SC_STATUS_USAGE;
 

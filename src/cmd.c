@@ -4,6 +4,7 @@
 #include "json-in.h"
 #include "library.h"
 #include "models/forecast.h"
+#include "output.h"
 #include "topology-json.h"
 #include "units.h"
 #include "workload-json.h"
@@ -171,77 +172,12 @@ sc_inputs_read (ScInputs *inputs, int argc, char **argv, GError **error)
 
 /* ---- Output ---- */
 
-static gboolean
-fail_write (const char *path, int why, GError **error)
-{
-  const gboolean io = why == ENOSPC || why == EIO || why == EDQUOT || why == EFBIG || why == EPIPE;
-  g_set_error (error, SC_CMD_ERROR, io ? SC_CMD_ERROR_IO : SC_CMD_ERROR_CANNOT_CREATE, "%s: cannot %s: %s", path,
-               io ? "write" : "create", g_strerror (why));
-  return FALSE;
-}
-
-static gboolean
-write_all (int fd, const char *text, gsize length)
-{
-  while (length > 0)
-    {
-      const gssize n = write (fd, text, length);
-      if (n < 0 && errno == EINTR)
-        continue;
-      if (n < 0)
-        return FALSE;
-      text += n;
-      length -= (gsize) n;
-    }
-  return TRUE;
-}
-
-/* /dev/null, a pipe, a terminal: nothing to replace. */
-static gboolean
-write_in_place (const char *path, const char *text, gsize length, GError **error)
-{
-  const int fd = g_open (path, O_WRONLY | O_CLOEXEC, 0);
-  if (fd < 0)
-    return fail_write (path, errno, error);
-  const gboolean written = write_all (fd, text, length);
-  const int why = errno;
-  if (close (fd) != 0 && written)
-    return fail_write (path, errno, error);
-  return written || fail_write (path, why, error);
-}
-
 gboolean
 sc_write_file (const char *path, const char *text, gsize length, GError **error)
 {
-  g_autofree char *real = realpath (path, NULL); /* replace what a link points to, not the link */
-  const char *target = real != NULL ? real : path;
-  struct stat info;
-  const gboolean exists = stat (target, &info) == 0;
-  if (exists && S_ISDIR (info.st_mode))
-    return fail_write (path, EISDIR, error);
-  if (exists && !S_ISREG (info.st_mode))
-    return write_in_place (path, text, length, error);
-
-  g_autofree char *temporary = g_strdup_printf ("%s.XXXXXX", target);
-  const int fd = g_mkstemp_full (temporary, O_WRONLY | O_CLOEXEC, 0666);
-  if (fd < 0)
-    return fail_write (path, errno, error);
-  if (exists)
-    (void) fchmod (fd, info.st_mode & 0777); /* keeps its permissions, as far as we may */
-  gboolean written = write_all (fd, text, length);
-  int why = errno;
-  if (close (fd) != 0 && written)
-    {
-      written = FALSE;
-      why = errno;
-    }
-  if (written && g_rename (temporary, target) != 0)
-    {
-      written = FALSE;
-      why = errno;
-    }
-  if (written)
-    return TRUE;
-  g_unlink (temporary);
-  return fail_write (path, why, error);
+  ScOutput *const output = sc_output_open (path, error);
+  if (output == NULL)
+    return FALSE;
+  (void) !fwrite (text, 1, length, sc_output_file (output)); /* close sees a failure */
+  return sc_output_close (output, TRUE, error);
 }

@@ -18,6 +18,7 @@
 #include "cmd.h"
 #include "models/memory.h"
 #include "models/segments.h"
+#include "output.h"
 #include "report-trace.h"
 
 #ifndef PACKAGE_VERSION
@@ -502,87 +503,16 @@ put_all (Trace *t)
   fputs ("\n]}\n", t->file);
 }
 
-static void
-set_errno_error (GError **error, ScCmdError code, const char *path, const char *what)
-{
-  const int saved = errno;
-  g_set_error (error, SC_CMD_ERROR, (gint) code, "%s: %s: %s", path, what, g_strerror (saved));
-}
-
-/* FALSE and an error if not all of @file reached its device; closes it unless it is standard output. */
-static gboolean
-finish_file (FILE *file, const char *path, GError **error)
-{
-  gboolean ok = fflush (file) == 0 && !ferror (file);
-  if (!ok)
-    set_errno_error (error, SC_CMD_ERROR_IO, path, "cannot write");
-  if (file != stdout && fclose (file) != 0 && ok)
-    {
-      set_errno_error (error, SC_CMD_ERROR_IO, path, "cannot write");
-      ok = FALSE;
-    }
-  return ok;
-}
-
-/* A new file beside @path, or @path itself where it is no regular file (a pipe, a device); *ret_temporary is NULL then. */
-static FILE *
-open_file (const char *path, char **ret_temporary, GError **error)
-{
-  struct stat info;
-  *ret_temporary = NULL;
-  if (g_strcmp0 (path, "-") == 0)
-    return stdout;
-  const gboolean exists = stat (path, &info) == 0;
-  const gboolean special = exists && !S_ISREG (info.st_mode);
-  g_autofree char *temporary = special ? NULL : g_strconcat (path, ".XXXXXX", NULL);
-  const int fd = special ? open (path, O_WRONLY | O_CLOEXEC)
-                         : g_mkstemp_full (temporary, O_WRONLY | O_CLOEXEC, 0666);
-  FILE *file = fd >= 0 ? fdopen (fd, "w") : NULL;
-  if (file == NULL)
-    {
-      set_errno_error (error, SC_CMD_ERROR_CANNOT_CREATE, path, "cannot create");
-      if (fd >= 0)
-        {
-          close (fd);
-          if (temporary != NULL)
-            g_unlink (temporary);
-        }
-      return NULL;
-    }
-  if (exists && !special)
-    (void) fchmod (fd, info.st_mode & 0777); /* a file that is replaced keeps its permissions, as far as we may */
-  *ret_temporary = g_steal_pointer (&temporary);
-  return file;
-}
-
 gboolean
 sc_trace_write (const ScSummary *summary, const char *path, GError **error)
 {
-  /* Through a symbolic link to the file behind it, which rename() would otherwise leave alone. */
-  g_autofree char *target = g_strdup (path);
-  char *const real = g_file_test (path, G_FILE_TEST_IS_SYMLINK) ? realpath (path, NULL) : NULL;
-  if (real != NULL)
-    {
-      g_free (target);
-      target = g_strdup (real);
-      free (real);
-    }
-  g_autofree char *temporary = NULL;
-  FILE *file = open_file (target, &temporary, error);
-  if (file == NULL)
+  ScOutput *const output = sc_output_open (path, error);
+  if (output == NULL)
     return FALSE;
   g_autoptr (ScSegments) segments = sc_segments_new (summary->program, summary->trace, summary->step);
-  Trace t = { .file = file, .summary = summary, .segments = segments, .first = TRUE };
+  Trace t = { .file = sc_output_file (output), .summary = summary, .segments = segments, .first = TRUE };
   choose_classes (&t);
   put_all (&t);
   g_free (t.classes);
-  gboolean ok = finish_file (file, path, error);
-  if (ok && temporary != NULL && g_rename (temporary, target) != 0)
-    {
-      set_errno_error (error, SC_CMD_ERROR_CANNOT_CREATE, path, "cannot rename");
-      ok = FALSE;
-    }
-  if (!ok && temporary != NULL)
-    g_unlink (temporary);
-  return ok;
+  return sc_output_close (output, TRUE, error);
 }
