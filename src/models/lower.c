@@ -905,9 +905,9 @@ replicated_grad_bytes (const Lower *l)
   guint layers = 0;
   for (guint chunk = 0; chunk < l->plan->vpp; chunk++)
     layers += l->in->sizes->layers[chunk * l->plan->pp + l->at.pp];
-  const double norms = 2.0 * m->hidden * (m->norm == SC_NORM_LAYERNORM ? 2 : 1);
-  const double biases = m->linear_bias ? 2.0 * m->hidden : 0;
-  return layers * (norms + biases) * sc_dtype_bytes (l->plan->grad_dtype);
+  const double norm = (double) sc_model_norm_params (m), biases = m->linear_bias ? 2.0 * m->hidden : 0;
+  const double final_norm = l->at.pp == l->plan->pp - 1 ? norm : 0;
+  return (layers * (2 * norm + biases) + final_norm) * sc_dtype_bytes (l->plan->grad_dtype);
 }
 
 static void

@@ -2,8 +2,8 @@
 /* model.c - parameter and FLOP counts of a transformer. */
 #include "models/model.h"
 
-static guint64
-norm_params (const ScModel *model)
+guint64
+sc_model_norm_params (const ScModel *model)
 {
   const gboolean with_bias = model->norm == SC_NORM_LAYERNORM && model->linear_bias;
   return (with_bias ? 2 : 1) * (guint64) model->hidden;
@@ -27,7 +27,7 @@ sc_model_layer_params_rank (const ScModel *model, guint tp)
 
   guint64 params = h * q + 2 * h * kv + q * h; /* attention */
   params += branches * h * f + f * h;          /* MLP */
-  params += 2 * norm_params (model);
+  params += 2 * sc_model_norm_params (model);
   if (model->linear_bias || model->qkv_bias)
     params += q + 2 * kv;
   if (model->linear_bias)
@@ -50,7 +50,7 @@ sc_model_embedding_params_rank (const ScModel *model, guint seq, guint tp)
   if (model->positions == SC_POSITIONS_LEARNED)
     params += (guint64) (model->max_positions > 0 ? model->max_positions : seq) * model->hidden;
   if (model->embedding_norm)
-    params += norm_params (model);
+    params += sc_model_norm_params (model);
   return params;
 }
 
@@ -63,7 +63,7 @@ sc_model_embedding_params (const ScModel *model, guint seq)
 guint64
 sc_model_head_params_rank (const ScModel *model, guint tp, gboolean with_table)
 {
-  return norm_params (model) + (with_table ? vocab_rank (model, tp) * model->hidden : 0);
+  return sc_model_norm_params (model) + (with_table ? vocab_rank (model, tp) * model->hidden : 0);
 }
 
 guint64

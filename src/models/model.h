@@ -4,6 +4,7 @@
 #pragma once
 #include "models/workload.h"
 
+guint64 sc_model_norm_params (const ScModel *model);      /* one norm: its scale, with LayerNorm and biases its shift */
 guint64 sc_model_layer_params (const ScModel *model);     /* one transformer layer */
 guint64 sc_model_embedding_params (const ScModel *model, guint seq); /* table + learned positions + embedding norm */
 guint64 sc_model_head_params (const ScModel *model);      /* final norm + untied output matrix */
