@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* lower-ops.c - item lists are priced once per kind of GPU and become ops; collectives become calls, once per family. */
+#include "models/lower-parts.h"
+#include <string.h>
+
+guint32
+sc_lower_label (Lower *l, const char *text)
+{
+  const guint known = GPOINTER_TO_UINT (g_hash_table_lookup (l->label_ids, text));
+  if (known > 0)
+    return known - 1;
+  char *const copy = g_strdup (text);
+  g_ptr_array_add (l->labels, copy);
+  g_hash_table_insert (l->label_ids, copy, GUINT_TO_POINTER (l->labels->len));
+  return l->labels->len - 1;
+}
+
+guint32
+sc_lower_to_ns (double s)
+{
+  return (guint32) MIN (llround (s * 1e9), (long long) G_MAXUINT32);
+}
+
+/* Host time to issue one op of a pass of this kind. */
+static double
+host_s (const Lower *l, ScTimeKind time, double host_factor)
+{
+  const ScFramework *const fw = l->in->workload->framework;
+  const gboolean python = time == SC_TIME_FORWARD || time == SC_TIME_RECOMPUTE;
+  return (python ? fw->host_forward_s : fw->host_backward_s) * host_factor;
+}
+
+/* Allocations and frees between two kernels happen at one instant, so only their sums by kind can be seen.  They hang
+ * on the kernel that follows; before anything else they are ops of their own. */
+static guint32
+memory_set (Lower *l, gint64 *sum)
+{
+  ScMemDelta deltas[SC_N_MEMS];
+  guint n = 0;
+  for (guint k = 0; k < SC_N_MEMS; k++)
+    {
+      if (sum[k] != 0)
+        deltas[n++] = (ScMemDelta) { sum[k], (guint16) k };
+      sum[k] = 0;
+    }
+  return n > 0 ? sc_program_add_mem_set (l->p, deltas, n) : SC_NONE;
+}
+
+static void
+flush_memory (GArray *out, gint64 *sum)
+{
+  for (guint k = 0; k < SC_N_MEMS; k++)
+    {
+      const PricedItem item = { .kind = SC_ITEM_MEM, .time = (guint8) k, .value = sum[k], .memory = SC_NONE };
+      if (sum[k] != 0)
+        g_array_append_val (out, item);
+      sum[k] = 0;
+    }
+}
+
+Priced
+sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, double speed, double host_factor)
+{
+  Priced ret = { 0 };
+  gint64 sum[SC_N_MEMS] = { 0 };
+  GArray *const out = g_array_new (FALSE, FALSE, sizeof (PricedItem));
+  for (guint i = 0; i < items->len; i++)
+    {
+      const ScItem *const item = &g_array_index (items, ScItem, i);
+      if (item->kind == SC_ITEM_MEM)
+        {
+          sum[item->mem] += item->mem_bytes;
+          continue;
+        }
+      if (item->kind != SC_ITEM_KERNEL)
+        flush_memory (out, sum);
+      PricedItem p = { .kind = (guint8) item->kind, .time = (guint8) item->time, .coll = (guint8) item->coll, .bytes = item->bytes,
+                       .issue_ns = sc_lower_to_ns (host_s (l, item->time, host_factor)) };
+      if (item->kind == SC_ITEM_KERNEL)
+        {
+          const ScCost cost = sc_kernel_cost (device, &item->kernel, speed);
+          p.value = sc_time_from_s (cost.seconds);
+          p.memory = memory_set (l, sum);
+          p.label = sc_lower_label (l, item->kernel.name);
+          ret.grade_s[cost.grade] += cost.seconds;
+        }
+      else if (item->kind != SC_ITEM_COLLECTIVE_WAIT)
+        p.label = sc_lower_label (l, item->name);
+      g_array_append_val (out, p);
+    }
+  flush_memory (out, sum);
+  ret.n = out->len;
+  ret.items = (PricedItem *) (gpointer) g_array_free (out, FALSE);
+  return ret;
+}
+
+guint
+sc_lower_price_index (Lower *l, const ScDevice *device, double speed, double host_factor)
+{
+  for (guint i = 0; i < l->prices->len; i++)
+    {
+      const Prices *const p = &g_array_index (l->prices, Prices, i);
+      if (p->device == device && p->speed == speed && p->host_factor == host_factor)
+        return i;
+    }
+  const ScStepItems *const s = l->in->items;
+  const Prices p = { .device = device, .speed = speed, .host_factor = host_factor,
+                     .layer_forward = sc_lower_price_list (l, s->layer_forward, device, speed, host_factor),
+                     .layer_backward = sc_lower_price_list (l, s->layer_backward, device, speed, host_factor),
+                     .embedding_forward = sc_lower_price_list (l, s->embedding_forward, device, speed, host_factor),
+                     .embedding_backward = sc_lower_price_list (l, s->embedding_backward, device, speed, host_factor),
+                     .head_forward = sc_lower_price_list (l, s->head_forward, device, speed, host_factor),
+                     .head_backward = sc_lower_price_list (l, s->head_backward, device, speed, host_factor) };
+  g_array_append_val (l->prices, p);
+  return l->prices->len - 1;
+}
+
+void
+sc_lower_prices_clear (gpointer data)
+{
+  Prices *const p = data;
+  g_free (p->layer_forward.items);
+  g_free (p->layer_backward.items);
+  g_free (p->embedding_forward.items);
+  g_free (p->embedding_backward.items);
+  g_free (p->head_forward.items);
+  g_free (p->head_backward.items);
+}
+
+/* ---- calls ---- */
+
+static ScTimeKind
+comm_time_kind (ScCommKind kind)
+{
+  switch (kind)
+    {
+    case SC_COMM_TP:
+      return SC_TIME_COMM_TP;
+    case SC_COMM_PP_FORWARD:
+    case SC_COMM_PP_BACKWARD:
+      return SC_TIME_COMM_PP;
+    case SC_COMM_DP:
+    case SC_COMM_EMBEDDING:
+    case SC_COMM_WORLD:
+    case SC_N_COMMS:
+    default:
+      return SC_TIME_COMM_DP;
+    }
+}
+
+/* The single messages of a call, over the links that the fold kept; unfolded programs only. */
+static const ScMessages *
+expand_call (Lower *l, const ScCollective *row, const ScComm *comm, ScCollKind kind, const ScGroupShape *shape, double bytes)
+{
+  const ScLowerInput *const in = l->in;
+  const double alpha = shape->hops_inter > 0 ? shape->inter_latency_s : shape->intra_latency_s;
+  ScMessages *const m = row->expand (in->fabric, in->layout->members + comm->first, comm->n, kind, bytes, in->blocks,
+                                     sc_time_from_s (alpha), in->fold->link_class_of, TRUE);
+  g_ptr_array_add (l->messages, m);
+  return m;
+}
+
+/* The program's call for @bytes of @kind over @comm: made once per family, kind and size. */
+guint32
+sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
+{
+  const ScLowerInput *const in = l->in;
+  const guint32 family = in->fold->family_of[comm_id];
+  if (l->known[family] == NULL)
+    l->known[family] = g_array_new (FALSE, FALSE, sizeof (KnownCall));
+  for (guint i = 0; i < l->known[family]->len; i++)
+    {
+      const KnownCall *const k = &g_array_index (l->known[family], KnownCall, i);
+      if (k->kind == kind && k->bytes == bytes)
+        return k->call;
+    }
+  const guint32 first_comm = in->fold->family_comm[family];
+  const ScComm *const comm = &in->layout->comms[first_comm];
+  const ScGroupShape *const shape = &in->loads->shapes[first_comm];
+  const ScCollective *const row = sc_collective_choose (kind, shape, bytes);
+  const ScCallForm form = sc_collective_form (row, kind, shape, bytes);
+  const double hold = kind == SC_COLL_SEND || row->walk == NULL ? 0 : l->hold;
+  const ScTimeKind tag = comm_time_kind (comm->kind);
+  const KnownCall known = { kind, bytes, l->p->calls->len };
+  const gboolean across = l->plan->pp > 1 && (comm->kind == SC_COMM_WORLD || comm->kind == SC_COMM_EMBEDDING);
+  if (in->blocks > 0 && row->walk != NULL)
+    {
+      const ScTime launch = sc_time_from_s (kind == SC_COLL_SEND ? 0 : shape->launch_s);
+      sc_program_add_call (l->p, family, (guint16) tag, launch, 0, hold);
+      g_array_index (l->p->calls, ScCall, known.call).messages = expand_call (l, row, comm, kind, shape, bytes);
+    }
+  else
+    {
+      sc_program_add_call (l->p, family, (guint16) tag, sc_time_from_s (form.delay_s), 0, hold);
+      if (row->walk != NULL && form.connection_bytes > 0)
+        sc_program_share_part (l->p, form.connection_bytes, form.cap, in->fold->uses_first[family],
+                               in->fold->uses_first[family + 1] - in->fold->uses_first[family]);
+    }
+  if (across) /* its members are stages: who waits there waits for the pipeline to drain */
+    g_array_index (l->p->calls, ScCall, known.call).wait_tag = SC_TIME_BUBBLE;
+  g_array_append_val (l->known[family], known);
+  return known.call;
+}
+
+/* ---- ops ---- */
+
+void
+sc_lower_put_work (Lower *l, const PricedItem *item)
+{
+  ScOp *const op = sc_program_work (l->p, SC_STREAM_COMPUTE, item->time, item->value);
+  op->arg = item->memory;
+  op->issue_ns = item->issue_ns;
+  op->label = item->label;
+  op->info = sc_info_pack (l->info);
+}
+
+void
+sc_lower_put_call (Lower *l, ScStreamKind stream, guint32 call, guint32 text, guint32 issue_ns)
+{
+  ScOp *const op = sc_program_call (l->p, (guint8) stream, call);
+  op->tag = g_array_index (l->p->calls, ScCall, call).tag;
+  op->issue_ns = issue_ns;
+  op->label = text;
+  op->info = sc_info_pack (l->info);
+}
+
+/* What is on @stream from here on waits until what is on @after up to here is done. */
+void
+sc_lower_put_order (Lower *l, ScStreamKind after, ScStreamKind stream)
+{
+  const guint32 event = sc_program_add_event (l->p);
+  sc_program_record (l->p, (guint8) after, event);
+  sc_program_wait (l->p, (guint8) stream, event);
+}
+
+guint32
+sc_lower_put_record (Lower *l, ScStreamKind stream)
+{
+  const guint32 event = sc_program_add_event (l->p);
+  sc_program_record (l->p, (guint8) stream, event);
+  return event;
+}
+
+void
+sc_lower_put_mem (Lower *l, ScStreamKind stream, ScMemKind kind, double bytes)
+{
+  if (bytes != 0)
+    sc_program_mem (l->p, (guint8) stream, (guint16) kind, (gint64) llround (bytes))->info = sc_info_pack (l->info);
+}
+
+/* Host time of an op outside of the passes. */
+guint32
+sc_lower_issue_ns (const Lower *l, ScTimeKind time)
+{
+  return sc_lower_to_ns (host_s (l, time, l->price->host_factor));
+}
+
+/* One pass over one list: kernels on the compute stream, collectives there or beside it. */
+void
+sc_lower_put_pass (Lower *l, const Priced *priced, guint phase)
+{
+  const guint32 tp = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_TP, FALSE);
+  const guint outer = l->info.phase;
+  for (guint i = 0; i < priced->n; i++)
+    {
+      const PricedItem *const item = &priced->items[i];
+      if (item->kind != SC_ITEM_MEM)
+        l->info.phase = item->time == SC_TIME_RECOMPUTE ? 2 : phase;
+      switch ((ScItemKind) item->kind)
+        {
+        case SC_ITEM_KERNEL:
+          sc_lower_put_work (l, item);
+          break;
+        case SC_ITEM_COLLECTIVE:
+          sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_call_of (l, tp, (ScCollKind) item->coll, item->bytes), item->label, item->issue_ns);
+          break;
+        case SC_ITEM_COLLECTIVE_START:
+          sc_lower_put_order (l, SC_STREAM_COMPUTE, SC_STREAM_TP);
+          sc_lower_put_call (l, SC_STREAM_TP, sc_lower_call_of (l, tp, (ScCollKind) item->coll, item->bytes), item->label, item->issue_ns);
+          g_queue_push_tail (&l->started, GUINT_TO_POINTER (sc_lower_put_record (l, SC_STREAM_TP)));
+          break;
+        case SC_ITEM_COLLECTIVE_WAIT:
+          g_assert (!g_queue_is_empty (&l->started));
+          sc_program_wait (l->p, SC_STREAM_COMPUTE, GPOINTER_TO_UINT (g_queue_pop_head (&l->started)));
+          break;
+        case SC_ITEM_MEM:
+          sc_lower_put_mem (l, SC_STREAM_COMPUTE, (ScMemKind) item->time, (double) item->value);
+          break;
+        default:
+          g_assert_not_reached ();
+        }
+    }
+  for (guint g = 0; g < SC_N_GRADES; g++)
+    l->grade_s[g] += priced->grade_s[g];
+  l->info.phase = outer;
+}
+
+void
+sc_lower_host_wait (Lower *l, guint32 event)
+{
+  sc_program_add_op (l->p, SC_OP_HOST_WAIT, 0, 0, event, 0);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* lower-parts.h - what the files of lowering share; nobody else includes it.
+ * Layer: models.  Lower is the state of lowering one program; each function appends to the class that is being lowered. */
+#pragma once
+#include "models/lower.h"
+
+/* One op of a pass, or two: what is the same each time the pass runs. */
+typedef struct
+{
+  guint8  kind;        /* ScItemKind */
+  guint8  time;        /* ScTimeKind; MEM: ScMemKind */
+  guint8  coll;        /* ScCollKind */
+  guint32 label;
+  guint32 issue_ns;
+  guint32 memory;      /* KERNEL: what it allocates and frees as it starts: memory set, or SC_NONE */
+  gint64  value;       /* KERNEL: ps; MEM: bytes */
+  double  bytes;       /* collectives */
+} PricedItem;
+
+/* An item list priced on one kind of rank. */
+typedef struct
+{
+  PricedItem *items;
+  guint    n;
+  double   grade_s[SC_N_GRADES]; /* of one pass */
+} Priced;
+
+typedef struct
+{
+  const ScDevice *device;
+  double  speed, host_factor;
+  Priced  layer_forward, layer_backward, embedding_forward, embedding_backward, head_forward, head_backward;
+} Prices;
+
+typedef struct
+{
+  ScCollKind kind;
+  double  bytes;
+  guint32 call;
+} KnownCall;
+
+/* Parameters that are reduced (and gathered) together: units of one chunk, from the last one back. */
+typedef struct
+{
+  guint   chunk, first_unit; /* lowest unit of the bucket: when its backward is done, the bucket is full */
+  guint64 params;
+  guint32 gathered;          /* event, or SC_NONE */
+  gboolean issued;           /* its gather, in this step */
+  gboolean reduced;          /* issued, in this step */
+} Bucket;
+
+typedef struct
+{
+  const ScLowerInput *in;
+  const ScPlan  *plan;
+  ScProgram     *p;
+  GPtrArray     *labels;
+  GHashTable    *label_ids; /* text -> id + 1 */
+  GArray        *prices;    /* Prices */
+  GArray       **known;     /* [n_families] KnownCall */
+  GPtrArray     *messages;
+  double         hold;      /* share of compute that a collective beside it takes */
+
+  /* the class that is being lowered */
+  guint32  rank, class_id;
+  ScCoord  at;
+  const Prices *price;
+  double  *grade_s;         /* [SC_N_GRADES] */
+  GQueue   started;         /* events of async TP collectives, as pointers */
+  GArray  *buckets;         /* Bucket */
+  GArray  *dp_done;         /* guint32 events */
+  ScOpInfo info;
+} Lower;
+
+/* lower-ops.c: items and calls become ops */
+guint32 sc_lower_label (Lower *l, const char *text);
+guint32 sc_lower_to_ns (double s);
+Priced sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, double speed, double host_factor);
+guint sc_lower_price_index (Lower *l, const ScDevice *device, double speed, double host_factor);
+void sc_lower_prices_clear (gpointer data);
+guint32 sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes);
+void sc_lower_put_work (Lower *l, const PricedItem *item);
+void sc_lower_put_call (Lower *l, ScStreamKind stream, guint32 call, guint32 text, guint32 issue_ns);
+void sc_lower_put_order (Lower *l, ScStreamKind after, ScStreamKind stream);
+guint32 sc_lower_put_record (Lower *l, ScStreamKind stream);
+void sc_lower_put_mem (Lower *l, ScStreamKind stream, ScMemKind kind, double bytes);
+guint32 sc_lower_issue_ns (const Lower *l, ScTimeKind time);
+void sc_lower_put_pass (Lower *l, const Priced *priced, guint phase);
+void sc_lower_host_wait (Lower *l, guint32 event);
+
+/* lower-data.c: data parallelism */
+gboolean sc_lower_is_sharded (const ScPlan *plan);
+guint sc_lower_n_data_ranks (const ScPlan *plan);
+guint64 sc_lower_head_params (const ScWorkload *workload);
+guint sc_lower_n_units (const Lower *l, guint chunk);
+void sc_lower_make_buckets (Lower *l);
+void sc_lower_put_reduce (Lower *l, Bucket *b);
+void sc_lower_put_reduce_after (Lower *l, guint chunk, guint unit);
+void sc_lower_put_reduce_chunk (Lower *l, guint chunk);
+void sc_lower_put_gather_call (Lower *l, ScStreamKind stream, const Bucket *b);
+void sc_lower_put_gathers (Lower *l, guint chunk, guint n);
+gboolean sc_lower_gathers_ahead (const Lower *l);
+void sc_lower_wait_gathered (Lower *l, guint chunk, guint unit);
+
+/* lower-pipeline.c: the schedule */
+void sc_lower_put_slots (Lower *l);

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* lower-pipeline.c - the slots of a rank's schedule, and the transfers between them, blocking or overlapped. */
+#include "models/lower-parts.h"
+#include "models/schedule.h"
+
+static void
+put_forward (Lower *l, const ScSlot *slot)
+{
+  const ScStageSizes *const sizes = l->in->sizes;
+  const guint j = slot->chunk * l->plan->pp + l->at.pp;
+  guint layer = 0, unit = 0;
+  for (guint i = 0; i < j; i++)
+    layer += sizes->layers[i];
+  l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, 0 };
+  if (j == 0)
+    {
+      sc_lower_wait_gathered (l, slot->chunk, unit++);
+      sc_lower_put_pass (l, &l->price->embedding_forward, 0);
+    }
+  for (guint i = 0; i < sizes->layers[j]; i++)
+    {
+      sc_lower_wait_gathered (l, slot->chunk, unit++);
+      l->info.layer = layer + i;
+      sc_lower_put_pass (l, &l->price->layer_forward, 0);
+    }
+  l->info.layer = SC_INFO_NO_LAYER;
+  if (j == sizes->n_virtual - 1)
+    {
+      sc_lower_wait_gathered (l, slot->chunk, unit++);
+      sc_lower_put_pass (l, &l->price->head_forward, 0);
+    }
+}
+
+static void
+put_backward (Lower *l, const ScSlot *slot, gboolean last)
+{
+  const ScStageSizes *const sizes = l->in->sizes;
+  const guint j = slot->chunk * l->plan->pp + l->at.pp;
+  const gboolean reduce = last && l->plan->overlap_grad && l->plan->vpp == 1; /* chunks: see put_aligned() */
+  guint layer = 0, unit = sc_lower_n_units (l, slot->chunk);
+  for (guint i = 0; i < j; i++)
+    layer += sizes->layers[i];
+  l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, 1 };
+  if (j == sizes->n_virtual - 1)
+    {
+      sc_lower_put_pass (l, &l->price->head_backward, 1);
+      unit--;
+      if (reduce)
+        sc_lower_put_reduce_after (l, slot->chunk, unit);
+    }
+  for (guint i = sizes->layers[j]; i-- > 0;)
+    {
+      l->info.layer = layer + i;
+      sc_lower_put_pass (l, &l->price->layer_backward, 1);
+      unit--;
+      if (reduce)
+        sc_lower_put_reduce_after (l, slot->chunk, unit);
+    }
+  l->info.layer = SC_INFO_NO_LAYER;
+  if (j == 0)
+    {
+      sc_lower_put_pass (l, &l->price->embedding_backward, 1);
+      if (reduce)
+        sc_lower_put_reduce_after (l, slot->chunk, 0);
+    }
+}
+
+/* Does @slot take its input from, or send its output to, another stage? */
+static gboolean
+receives (const Lower *l, const ScSlot *slot)
+{
+  const guint j = slot->chunk * l->plan->pp + l->at.pp;
+  return l->plan->pp > 1 && (slot->pass == SC_PASS_FORWARD ? j > 0 : j < l->in->sizes->n_virtual - 1);
+}
+
+static gboolean
+sends (const Lower *l, const ScSlot *slot)
+{
+  const guint j = slot->chunk * l->plan->pp + l->at.pp;
+  return l->plan->pp > 1 && (slot->pass == SC_PASS_FORWARD ? j < l->in->sizes->n_virtual - 1 : j > 0);
+}
+
+static guint32
+put_transfer (Lower *l, const ScSlot *slot, gboolean send, gboolean posted_here, guint32 host)
+{
+  const gboolean forward = slot->pass == SC_PASS_FORWARD;
+  const ScStreamKind stream = send ? (forward ? SC_STREAM_PP_SEND_F : SC_STREAM_PP_SEND_B)
+                                   : (forward ? SC_STREAM_PP_RECV_F : SC_STREAM_PP_RECV_B);
+  const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, forward ? SC_COMM_PP_FORWARD : SC_COMM_PP_BACKWARD, send);
+  l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, forward ? 0 : 1 };
+  if (posted_here)
+    sc_lower_put_order (l, SC_STREAM_COMPUTE, stream);
+  sc_lower_put_call (l, stream, sc_lower_call_of (l, comm, SC_COLL_SEND, l->in->items->boundary_bytes),
+            sc_lower_label (l, send ? (forward ? "send activations" : "send gradients") : (forward ? "receive activations" : "receive gradients")),
+            host);
+  const guint32 done = sc_lower_put_record (l, stream);
+  sc_lower_put_mem (l, send ? stream : SC_STREAM_COMPUTE, SC_MEM_COMM, send ? -l->in->items->tensor_bytes : l->in->items->tensor_bytes);
+  return done;
+}
+
+/* A boundary tensor that was sent in tp pieces is put together again. */
+static void
+put_boundary_gather (Lower *l, guint n)
+{
+  if (!l->plan->scatter_gather || l->plan->sequence_parallel || l->plan->tp == 1)
+    return;
+  const guint32 tp = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_TP, FALSE);
+  for (guint i = 0; i < n; i++)
+    sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_call_of (l, tp, SC_COLL_ALL_GATHER, l->in->items->boundary_bytes * l->plan->tp),
+              sc_lower_label (l, "gather boundary"), sc_lower_issue_ns (l, SC_TIME_BACKWARD));
+}
+
+/* Interleaved schedules launch the gathers and reductions of a chunk so that all pipeline ranks do so at about one time
+ * (MODELLING 6.2, Megatron's align_param_gather and align_grad_reduce): a gather for the chunk behind the one that the slot
+ * `rank` forwards on begins, a reduction `rank` backwards after the chunk's last one. */
+typedef struct
+{
+  guint n_forward, n_backward;   /* slots of each pass so far */
+  const ScSlot **forward, **backward; /* in order */
+  guint n;                       /* of each */
+  const guint *last_backward;    /* [vpp] index among the backwards of each chunk's last one */
+} Aligned;
+
+static void
+put_aligned_gather (Lower *l, Aligned *a, const ScSlot *slot)
+{
+  if (slot->pass != SC_PASS_FORWARD)
+    return;
+  const guint at = a->n_forward++ + l->at.pp;
+  if (!sc_lower_gathers_ahead (l) || l->plan->vpp == 1 || at >= a->n)
+    return;
+  const ScSlot *const then = a->forward[at];
+  if (then->microbatch == 0 && then->chunk > 0 && then->chunk + 1u < l->plan->vpp)
+    sc_lower_put_gathers (l, then->chunk + 1u, G_MAXUINT);
+}
+
+static void
+put_aligned_reduce (Lower *l, Aligned *a, const ScSlot *slot)
+{
+  if (slot->pass != SC_PASS_BACKWARD)
+    return;
+  const guint n = a->n_backward++;
+  if (!l->plan->overlap_grad || l->plan->vpp == 1 || n < l->at.pp)
+    return;
+  const guint chunk = a->backward[n - l->at.pp]->chunk;
+  if (a->last_backward[chunk] == n - l->at.pp)
+    sc_lower_put_reduce_chunk (l, chunk);
+}
+
+/* Runs @slot, between its receive buffer, which it takes over as its input, and its send buffer, which lives until it has
+ * left. */
+static void
+put_slot (Lower *l, Aligned *aligned, const ScSlot *slot, gboolean last_backward)
+{
+  put_aligned_gather (l, aligned, slot);
+  if (receives (l, slot))
+    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, -l->in->items->tensor_bytes);
+  if (slot->pass == SC_PASS_FORWARD)
+    put_forward (l, slot);
+  else
+    put_backward (l, slot, last_backward);
+  if (sends (l, slot))
+    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, l->in->items->tensor_bytes);
+  put_aligned_reduce (l, aligned, slot);
+}
+
+/* Slots that run without an exchange between them. */
+typedef struct
+{
+  const ScSlot *slots;
+  guint n;
+} Slots;
+
+/* What the exchange before @slot brings: its input.  Where chunks wrap round it is what the rank across, pp slots behind,
+ * hands on in that very exchange: in groups larger than pp a later slot needs it (Megatron receives in this order too). */
+static gboolean
+arrives (const Lower *l, const Aligned *a, const ScSlot *slot, ScSlot *ret)
+{
+  const guint pp = l->plan->pp, vpp = l->plan->vpp;
+  const gboolean forward = slot->pass == SC_PASS_FORWARD;
+  *ret = *slot;
+  if (vpp == 1 || l->at.pp != (forward ? 0 : pp - 1))
+    return receives (l, slot);
+  const guint at = forward ? a->n_forward : a->n_backward;
+  if (at < pp)
+    return FALSE;
+  *ret = *(forward ? a->forward : a->backward)[at - pp];
+  if (ret->chunk == (forward ? vpp - 1 : 0))
+    return FALSE;
+  ret->chunk = (guint16) (forward ? ret->chunk + 1 : ret->chunk - 1);
+  return TRUE;
+}
+
+/* Blocking transfers between two steps: what @before hands on and what arrives for @after (either may be empty) is one
+ * exchange, posted together; compute and, where the framework synchronises, the host wait for all of it. */
+static void
+put_exchange (Lower *l, const Aligned *aligned, Slots before, Slots after)
+{
+  const ScFramework *const fw = l->in->workload->framework;
+  guint32 host = sc_lower_to_ns (fw->host_p2p_s * l->price->host_factor); /* once per exchange */
+  guint32 event[4]; /* a step has at most a forward and a backward */
+  guint n = 0, n_received = 0;
+  g_assert (before.n <= 2 && after.n <= 2);
+  for (guint i = 0; i < before.n; i++)
+    if (sends (l, &before.slots[i]))
+      {
+        event[n++] = put_transfer (l, &before.slots[i], TRUE, TRUE, host);
+        host = 0;
+      }
+  for (guint i = 0; i < after.n; i++)
+    {
+      ScSlot slot;
+      if (!arrives (l, aligned, &after.slots[i], &slot))
+        continue;
+      event[n++] = put_transfer (l, &slot, FALSE, TRUE, host);
+      host = 0;
+      n_received++;
+    }
+  for (guint i = 0; i < n; i++)
+    sc_program_wait (l->p, SC_STREAM_COMPUTE, event[i]);
+  for (guint i = 0; i < n && fw->host_p2p_s > 0; i++)
+    sc_lower_host_wait (l, event[i]);
+  put_boundary_gather (l, n_received);
+}
+
+static void
+put_blocking_slots (Lower *l, Aligned *aligned, const ScSlot *slots, guint n_slots, const guint *last)
+{
+  Slots before = { 0 };
+  for (guint n = 0; n < n_slots; n += before.n)
+    {
+      Slots step = { &slots[n], 1 };
+      while (n + step.n < n_slots && step.slots[step.n].joined)
+        step.n++;
+      put_exchange (l, aligned, before, step);
+      for (guint i = 0; i < step.n; i++)
+        put_slot (l, aligned, &step.slots[i], n + i == last[step.slots[i].chunk]);
+      before = step;
+    }
+  put_exchange (l, aligned, before, (Slots) { 0 });
+}
+
+
+static gboolean
+arrives_at (const Lower *l, const Aligned *a, const ScSlot *slot, guint at, ScSlot *ret)
+{
+  Aligned then = *a;
+  then.n_forward = then.n_backward = at;
+  return arrives (l, &then, slot, ret);
+}
+
+static void
+put_overlapped_slots (Lower *l, Aligned *aligned, const ScSlot *slots, guint n_slots, const guint *last)
+{
+  const guint32 host = sc_lower_to_ns (l->in->workload->framework->host_p2p_s * l->price->host_factor);
+  const guint m = sc_workload_microbatches (l->in->workload), v = l->plan->vpp;
+  g_autofree guint32 *ready = g_new (guint32, 2 * m * v);
+  guint seen[2] = { 0, 0 };
+  for (guint n = 0; n <= n_slots; n++)
+    {
+      if (n > 1 && sends (l, &slots[n - 2]))
+        put_transfer (l, &slots[n - 2], TRUE, TRUE, host);
+      ScSlot in;
+      if (n < n_slots && arrives_at (l, aligned, &slots[n], seen[slots[n].pass]++, &in))
+        ready[(in.pass * v + in.chunk) * m + in.microbatch] = put_transfer (l, &in, FALSE, FALSE, host);
+      if (n == 0)
+        continue;
+      const ScSlot *const now = &slots[n - 1];
+      if (receives (l, now))
+        {
+          sc_program_wait (l->p, SC_STREAM_COMPUTE, ready[(now->pass * v + now->chunk) * m + now->microbatch]);
+          put_boundary_gather (l, 1);
+        }
+      put_slot (l, aligned, now, n - 1 == last[now->chunk]);
+    }
+  if (sends (l, &slots[n_slots - 1]))
+    put_transfer (l, &slots[n_slots - 1], TRUE, TRUE, host);
+}
+
+void
+sc_lower_put_slots (Lower *l)
+{
+  const ScPlan *const p = l->plan;
+  const ScSchedule *const schedule = sc_schedule_find (p->schedule);
+  const ScScheduleShape shape = { p->pp, p->vpp, sc_workload_microbatches (l->in->workload), MAX (p->microbatch_group, 1) };
+  g_autoptr (GArray) slots = g_array_new (FALSE, FALSE, sizeof (ScSlot));
+  schedule->order (&shape, l->at.pp, slots);
+  const ScSlot *const all = (const ScSlot *) (gconstpointer) slots->data;
+  g_autofree guint *last = g_new0 (guint, p->vpp), *last_backward = g_new0 (guint, p->vpp);
+  g_autofree const ScSlot **forward = g_new (const ScSlot *, slots->len), **backward = g_new (const ScSlot *, slots->len);
+  Aligned aligned = { .forward = forward, .backward = backward, .last_backward = last_backward };
+  guint n_forward = 0, n_backward = 0;
+  for (guint n = 0; n < slots->len; n++)
+    if (all[n].pass == SC_PASS_FORWARD)
+      forward[n_forward++] = &all[n];
+    else
+      {
+        last[all[n].chunk] = n;
+        last_backward[all[n].chunk] = n_backward;
+        backward[n_backward++] = &all[n];
+      }
+  aligned.n = n_forward;
+  if (sc_lower_gathers_ahead (l)) /* the first bucket, or, of chunks, the first two */
+    {
+      sc_lower_put_gathers (l, 0, p->vpp > 1 ? G_MAXUINT : 1);
+      if (p->vpp > 1)
+        sc_lower_put_gathers (l, 1, G_MAXUINT);
+    }
+  if (p->overlap_p2p)
+    put_overlapped_slots (l, &aligned, all, slots->len, last);
+  else
+    put_blocking_slots (l, &aligned, all, slots->len, last);
+  l->info = (ScOpInfo) { SC_INFO_NO_MICROBATCH, 0, SC_INFO_NO_LAYER, 3 };
+}
