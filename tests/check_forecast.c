@@ -412,6 +412,41 @@ START_TEST (what_does_not_go_together_is_refused)
 }
 END_TEST
 
+/* What the size of a forecast is judged by; @simulated: hold it against the program itself. */
+static const struct
+{
+  const char *topology, *workload;
+  gboolean simulated;
+} sizes[] = {
+  { "dgx-h100-8", "llama3-70b", TRUE },          { "dgx-h100-superpod", "llama3-405b", TRUE },
+  { "dgx-a100-superpod", "megatron-22b-full", TRUE }, { "dgx-a100-superpod", "megatron-175b-seqsel", TRUE },
+  { "jean-zay-a100", "bloom-176b", TRUE },       { "dgx-a100-superpod", "sc21-310b", FALSE },
+  { "dgx-a100-superpod", "sc21-530b", FALSE },   { "dgx-a100-superpod", "sc21-1t", FALSE },
+};
+
+START_TEST (the_size_is_known_before_and_every_shipped_workload_is_small_enough)
+{
+  g_autoptr (ScTopology) topology = sc_topology_load (sizes[_i].topology, NULL, NULL, NULL);
+  g_autoptr (ScWorkload) workload = sc_workload_load (sizes[_i].workload, NULL, NULL);
+  g_autoptr (ScFabric) fabric = sc_fabric_new (topology, workload->plan.gpus, NULL);
+  g_autoptr (ScLayout) layout = sc_layout_new (workload);
+  g_autoptr (ScLoads) loads = sc_loads_new (layout, fabric);
+  g_autofree guint32 *colour = g_new (guint32, layout->n_ranks);
+  for (guint32 r = 0; r < layout->n_ranks; r++)
+    colour[r] = sc_layout_coord (&workload->plan, r).pp;
+  g_autoptr (ScFold) fold = sc_fold_new (layout, fabric, loads, colour, 0, FALSE);
+  g_autoptr (ScStepItems) items = sc_step_items_new (workload);
+  g_autoptr (ScStageSizes) stages = sc_stage_sizes_new (workload);
+  const ScLowerInput input = { workload, fabric, layout, loads, fold, items, stages, 0 };
+  const double estimate = sc_lower_estimate (&input);
+  ck_assert_double_lt (estimate, SC_FORECAST_MAX_OPS);
+  if (!sizes[_i].simulated)
+    return;
+  g_autoptr (ScLowered) lowered = sc_lower (&input);
+  ck_assert_double_eq_tol (estimate / lowered->program->ops->len, 1, 0.15); /* buckets and the end of the step are left out */
+}
+END_TEST
+
 static Suite *
 forecast_suite (void)
 {
@@ -422,6 +457,7 @@ forecast_suite (void)
   tcase_add_loop_test (every, parts_bytes_and_order_add_up_on_large_jobs, 0, G_N_ELEMENTS (large_cases));
   tcase_add_loop_test (every, folded_forecasts_equal_unfolded_ones, 0, G_N_ELEMENTS (cases));
   tcase_add_loop_test (every, the_same_input_gives_the_same_trace_byte_for_byte, 0, G_N_ELEMENTS (cases));
+  tcase_add_loop_test (every, the_size_is_known_before_and_every_shipped_workload_is_small_enough, 0, G_N_ELEMENTS (sizes));
   suite_add_tcase (s, every);
   TCase *const moves = tcase_create ("what moves what");
   tcase_set_timeout (moves, 120);

@@ -83,7 +83,7 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
   if (ops > SC_FORECAST_MAX_OPS)
     {
       g_set_error (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_TOO_LARGE,
-                   "about %.0f million operations (%u micro-batches of %u layers, %u classes of ranks), at most %.0f million can be"
+                   "about %.0f million operations (%u micro-batches, %u layers, ranks in %u classes), at most %.0f million can be"
                    " simulated kernel by kernel: fewer micro-batches, layers or different faults",
                    ops / 1e6, sc_workload_microbatches (workload), workload->model.layers, fold->n_classes, SC_FORECAST_MAX_OPS / 1e6);
       return NULL;

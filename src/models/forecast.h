@@ -20,8 +20,8 @@ typedef enum
   SC_FORECAST_ERROR_INTERNAL,
 } ScForecastError;
 
-/* Most operations of all classes together: some 5 GB and half a minute. */
-#define SC_FORECAST_MAX_OPS 40e6
+/* Most operations of all classes together: some 4 GB and half a minute. */
+#define SC_FORECAST_MAX_OPS 60e6
 
 /* Simulates one step in steady state.  @options may be NULL.  Both inputs must outlive the summary. */
 ScSummary *sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScForecastOptions *options,

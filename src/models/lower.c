@@ -165,14 +165,41 @@ lower_class (Lower *l, guint32 class_id)
   put_finish (l);
 }
 
+/* Ops of one pass over @items.  Most allocations hang on kernels; some stand before collectives. */
+static double
+estimate_pass (const GArray *items)
+{
+  double ops = 0;
+  for (guint i = 0; i < items->len; i++)
+    switch (g_array_index (items, ScItem, i).kind)
+      {
+      case SC_ITEM_KERNEL:
+      case SC_ITEM_COLLECTIVE_WAIT:
+        ops += 1;
+        break;
+      case SC_ITEM_COLLECTIVE:
+        ops += 2;
+        break;
+      case SC_ITEM_COLLECTIVE_START:
+        ops += 5;
+        break;
+      case SC_ITEM_MEM:
+        break;
+      default:
+        g_assert_not_reached ();
+      }
+  return ops;
+}
+
 double
 sc_lower_estimate (const ScLowerInput *in)
 {
   const ScStepItems *const s = in->items;
   const ScPlan *const p = &in->workload->plan;
-  /* A start of a collective is four ops, most allocations hang on kernels; a boundary costs a dozen. */
-  const double layer = s->layer_forward->len + s->layer_backward->len, boundary = 24;
-  const double ends = s->embedding_forward->len + s->embedding_backward->len + s->head_forward->len + s->head_backward->len;
+  const double layer = estimate_pass (s->layer_forward) + estimate_pass (s->layer_backward);
+  const double ends = estimate_pass (s->embedding_forward) + estimate_pass (s->embedding_backward)
+                      + estimate_pass (s->head_forward) + estimate_pass (s->head_backward);
+  const double boundary = p->pp > 1 ? 26 : 0; /* two sends, two receives, with their events and buffers */
   double ops = 0;
   for (guint32 k = 0; k < in->fold->n_classes; k++)
     {
