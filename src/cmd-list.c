@@ -64,7 +64,8 @@ list_fields (GString *out, GError **error)
     &sc_workload_table, &sc_software_table,    &sc_model_table,  &sc_plan_table,
     &sc_topology_table, &sc_node_type_table,   &sc_nvlink_table, &sc_pcie_table,
     &sc_nics_table,     &sc_node_run_table,    &sc_fabric_table, &sc_tier_table,
-    &sc_fault_table,    &sc_fault_place_table, &sc_device_table, &sc_device_peak_table,
+    &sc_fault_table,    &sc_fault_place_table, &sc_uplink_table, &sc_background_table,
+    &sc_device_table,   &sc_device_peak_table,
   };
   (void) error;
   append_paragraph (

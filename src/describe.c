@@ -53,6 +53,27 @@ sc_rank_order_word (ScRankOrder order)
     }
 }
 
+const char *
+sc_transport_word (ScTransport transport)
+{
+  static const char *const words[] = { "infiniband", "roce", "efa", "slingshot", "tcpx", "tcp" };
+  G_STATIC_ASSERT (G_N_ELEMENTS (words) == SC_N_TRANSPORTS);
+  g_return_val_if_fail (transport < SC_N_TRANSPORTS, "");
+  return words[transport];
+}
+
+const char *
+sc_routing_word (ScRouting routing)
+{
+  switch (routing)
+    {
+    case SC_ROUTING_IDEAL: return "ideal";
+    case SC_ROUTING_ADAPTIVE: return "adaptive";
+    case SC_ROUTING_ECMP: return "ecmp";
+    default: g_return_val_if_reached ("");
+    }
+}
+
 void
 sc_describe_model (const ScWorkload *workload, GString *out)
 {

@@ -9,6 +9,10 @@ const char *sc_recompute_word (ScRecompute recompute); /* "none", "selective", "
 const char *sc_attention_word (ScAttention attention); /* "flash", "unfused" */
 const char *sc_rank_order_word (ScRankOrder order);    /* "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp" */
 
+/* And of topology files. */
+const char *sc_transport_word (ScTransport transport); /* "infiniband", "roce", ... */
+const char *sc_routing_word (ScRouting routing);       /* "ideal", "adaptive", "ecmp" */
+
 /* Each appends to @out, without a line end. */
 void sc_describe_model (const ScWorkload *workload, GString *out);   /* "80 layers, hidden 8192, ..." */
 void sc_describe_plan (const ScWorkload *workload, GString *out);    /* "TP 8 + SP, PP 4 x 5 chunks (interleaved), ..." */

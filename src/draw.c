@@ -133,6 +133,28 @@ draw_switches (const ScNodeType *type, const Columns *c, GString *out)
   trim_line (out);
 }
 
+/* "links: 0-1, 0-3x2, ...", or that all are alike. */
+static void
+draw_lanes (const ScNodeType *type, GString *out)
+{
+  const guint k = type->gpus;
+  gboolean all = TRUE;
+  g_autoptr (GString) list = g_string_new ("links:");
+  for (guint a = 0; a < k; a++)
+    for (guint b = a + 1; b < k; b++)
+      {
+        const guint n = type->nvlink_lanes[a * k + b];
+        all = all && n == type->nvlink_lanes[1];
+        if (n > 0)
+          g_string_append_printf (list, n > 1 ? "%s %u-%ux%u" : "%s %u-%u", list->len > 6 ? "," : "", a, b, n);
+      }
+  if (all)
+    g_string_printf (list, "links: %u between every two GPUs", type->nvlink_lanes[1]);
+  g_string_append (out, "    ");
+  sc_append_wrapped (out, list->str, 4, 11, WIDTH);
+  g_string_append_c (out, '\n');
+}
+
 static void
 draw_node (const ScTopology *t, guint index, GString *out)
 {
@@ -156,7 +178,9 @@ draw_node (const ScTopology *t, guint index, GString *out)
       g_autofree char *latency = sc_format_seconds (type->nvlink_latency_s.value);
       g_autofree char *domain = type->nvlink_domain_nodes > 1 ? g_strdup_printf (", %u nodes a domain", type->nvlink_domain_nodes)
                                                               : g_strdup ("");
-      g_autofree char *text = g_strdup_printf ("NVLink %s per GPU, %s a hop%s", rate, latency, domain);
+      g_autofree char *text = type->nvlink_lanes != NULL
+                                  ? g_strdup_printf ("NVLink mesh, %s a link, %s a hop", rate, latency)
+                                  : g_strdup_printf ("NVLink %s per GPU, %s a hop%s%s", rate, latency, domain, type->nvls ? ", NVLS" : "");
       draw_bar (&c, '=', text, out);
       draw_wires (&c, out);
     }
@@ -168,6 +192,8 @@ draw_node (const ScTopology *t, guint index, GString *out)
     }
   trim_line (out);
 
+  if (type->has_nvlink && type->nvlink_lanes != NULL)
+    draw_lanes (type, out);
   if (type->pcie_bytes_per_s.value > 0)
     {
       g_autofree char *rate = sc_format_rate (type->pcie_bytes_per_s.value);
@@ -185,14 +211,25 @@ draw_node (const ScTopology *t, guint index, GString *out)
           g_autofree char *up = sc_format_rate (type->pcie_uplink_bytes_per_s.value);
           g_string_append_printf (out, "    %u GPUs share each switch's %s to the host\n", type->pcie_gpus_per_switch, up);
         }
+      if (type->pcie_switches_per_socket > 0 && type->pcie_socket_bytes_per_s.value > 0)
+        {
+          g_autofree char *between = sc_format_rate (type->pcie_socket_bytes_per_s.value);
+          g_string_append_printf (out, "    %u switch%s a socket, %s between sockets\n", type->pcie_switches_per_socket,
+                                  type->pcie_switches_per_socket == 1 ? "" : "es", between);
+        }
+      if (type->pcie_through_host)
+        g_string_append (out, "    no peer-to-peer: every copy climbs to the host\n");
     }
   if (type->nics > 0)
     {
       draw_nics (type, &c, out);
       g_autofree char *rate = sc_format_rate (type->nic_bytes_per_s.value);
       g_autofree char *latency = sc_format_seconds (type->nic_latency_s.value);
-      g_string_append_printf (out, "    %u NIC%s of %s, %s a hop that leaves the node\n", type->nics,
+      g_string_append_printf (out, "    %u NIC%s of %s, %s a hop that leaves the node", type->nics,
                               type->nics == 1 ? "" : "s", rate, latency);
+      if (type->transport != SC_TRANSPORT_INFINIBAND)
+        g_string_append_printf (out, ", %s", sc_transport_word (type->transport));
+      g_string_append_c (out, '\n');
     }
   else
     g_string_append (out, "    no NIC: no traffic leaves the node\n");
@@ -210,11 +247,27 @@ up_rate (const ScFabric *fabric, guint tier)
       const ScLink *link = &fabric->links[i];
       if (link->kind != SC_LINK_UP || link->tier != tier)
         continue;
-      least = most > 0 ? MIN (least, link->capacity) : link->capacity;
-      most = MAX (most, link->capacity);
+      const double whole = link->capacity * fabric->n_paths[tier];
+      least = most > 0 ? MIN (least, whole) : whole;
+      most = MAX (most, whole);
     }
   g_autofree char *a = sc_format_rate (least), *b = sc_format_rate (most);
   return least < most ? g_strdup_printf ("%s to %s", a, b) : g_strdup (b);
+}
+
+/* What is not as ideal, or cleverer, than by default. */
+static void
+draw_routing (const ScTopology *t, GString *out)
+{
+  if (t->routing != SC_ROUTING_IDEAL)
+    g_string_append_printf (out, "; %s routing", sc_routing_word (t->routing));
+  if (t->routing == SC_ROUTING_ADAPTIVE)
+    g_string_append_printf (out, ", %g of the up-links", t->routing_efficiency);
+  if (t->routing == SC_ROUTING_ECMP)
+    g_string_append_printf (out, ", %u flow%s a connection", MAX (t->flows_per_connection, 1),
+                            t->flows_per_connection > 1 ? "s" : "");
+  if (t->sharp)
+    g_string_append (out, "; SHARP");
 }
 
 static gboolean
@@ -223,13 +276,14 @@ draw_network (const ScTopology *t, GString *out, GError **error)
   if (t->n_nodes < 2)
     return TRUE;
   ScTopology healthy = *t; /* as it is built; what is slow or dead is listed apart */
-  healthy.n_faults = healthy.first_node = 0;
+  healthy.n_faults = healthy.n_tier_faults = healthy.n_backgrounds = healthy.first_node = 0;
   g_autoptr (ScFabric) fabric = sc_fabric_new (&healthy, t->n_gpus, error);
   if (fabric == NULL)
     return FALSE;
   g_string_append (out, "\nNetwork, rates per direction");
   if (t->rail_optimised)
     g_string_append (out, "; NIC r of every node hangs on leaf r of its group");
+  draw_routing (t, out);
   g_string_append_printf (out, "\n    %-8s%s\n", t->n_tiers > 0 ? "core" : "switch", "non-blocking");
   guint units[8] = { 0 };
   guint below = t->n_nodes;
@@ -241,12 +295,13 @@ draw_network (const ScTopology *t, GString *out, GError **error)
       g_autofree char *rate = up_rate (fabric, i);
       g_autofree char *latency = sc_format_seconds (tier->latency_s.value);
       g_autofree char *name = g_strdup_printf ("tier %u", i + 1);
+      g_autofree char *paths = fabric->n_paths[i] > 1 ? g_strdup_printf (" over %u paths", fabric->n_paths[i]) : g_strdup ("");
       g_autofree char *of = i > 0 ? g_strdup_printf ("of up to %u of tier %u", tier->children, i)
                             : t->rail_optimised ? g_strdup_printf ("of up to %u nodes, a leaf per rail", tier->children)
                                                 : g_strdup_printf ("of up to %u nodes", tier->children);
-      g_string_append_printf (out, "      |\n    %-8s%u %s%s %s: %s up %s, %g:1%s%s\n", name, units[i],
+      g_string_append_printf (out, "      |\n    %-8s%u %s%s %s: %s up %s%s, %g:1%s%s\n", name, units[i],
                               i > 0 || t->rail_optimised ? "group" : "leaf switch", units[i] == 1 ? "" : i > 0 || t->rail_optimised ? "s" : "es",
-                              of, rate, fabric->n_rails[i] > 1 ? "per rail" : "each", tier->oversubscription,
+                              of, rate, fabric->n_rails[i] > 1 ? "per rail" : "each", paths, tier->oversubscription,
                               tier->latency_s.value > 0 ? ", + " : "", tier->latency_s.value > 0 ? latency : "");
     }
   g_string_append_printf (out, "      |\n    %-8s", "nodes");
@@ -261,19 +316,47 @@ draw_network (const ScTopology *t, GString *out, GError **error)
 }
 
 static void
+draw_factor (double factor, const char *plural, GString *out)
+{
+  if (factor > 0)
+    g_string_append_printf (out, " run%s at %g %% of %s rate\n", plural == NULL ? "s" : "", 100 * factor, plural == NULL ? "its" : plural);
+  else
+    g_string_append (out, plural == NULL ? " is dead\n" : " are dead\n");
+}
+
+static void
 draw_faults (const ScTopology *t, GString *out)
 {
   static const char *const names[] = { [SC_FAULT_GPU] = "GPU", [SC_FAULT_NIC] = "NIC", [SC_FAULT_NVLINK] = "NVLink of GPU" };
-  if (t->n_faults > 0)
+  if (t->n_faults + t->n_tier_faults > 0)
     g_string_append (out, "\nFaults\n");
   for (guint i = 0; i < t->n_faults; i++)
     {
       const ScFault *f = &t->faults[i];
-      g_string_append_printf (out, "    %s %u of node %u ", names[f->kind], f->index, f->node);
-      if (f->factor > 0)
-        g_string_append_printf (out, "runs at %g %% of its rate\n", 100 * f->factor);
-      else
-        g_string_append (out, "is dead\n");
+      g_string_append_printf (out, "    %s %u of node %u", names[f->kind], f->index, f->node);
+      draw_factor (f->factor, NULL, out);
+    }
+  for (guint i = 0; i < t->n_tier_faults; i++)
+    {
+      const ScTierFault *f = &t->tier_faults[i];
+      g_string_append_printf (out, "    up-links of unit %u of tier %u", f->unit, f->tier + 1);
+      if (f->tier == 0 && t->rail_optimised)
+        g_string_append_printf (out, ", rail %u,", f->rail);
+      draw_factor (f->factor, "their", out);
+    }
+}
+
+static void
+draw_backgrounds (const ScTopology *t, GString *out)
+{
+  if (t->n_backgrounds > 0)
+    g_string_append (out, "\nTraffic of others\n");
+  for (guint i = 0; i < t->n_backgrounds; i++)
+    {
+      const ScBackground *b = &t->backgrounds[i];
+      g_autofree char *rate = sc_format_rate (b->bytes_per_s.value);
+      g_string_append_printf (out, "    nodes %u to %u: each NIC sends %s to the next node\n", b->first_node,
+                              b->first_node + b->nodes - 1, rate);
     }
 }
 
@@ -296,6 +379,7 @@ sc_draw_topology (const ScTopology *t, GString *out, GError **error)
   for (guint i = 0; i < t->n_types; i++)
     draw_node (t, i, out);
   draw_faults (t, out);
+  draw_backgrounds (t, out);
   return TRUE;
 }
 

@@ -3,6 +3,7 @@
 #include "topology-json.h"
 #include "device-json.h"
 #include "library.h"
+#include "models/mesh.h"
 #include "override.h"
 #include <math.h>
 #include <string.h>
@@ -13,6 +14,10 @@
 #define MAX_GPUS 8000000
 #define MAX_TIERS 8
 #define MAX_FAULTS 100000
+#define MAX_BACKGROUNDS 100
+#define MAX_LANES 64   /* between two GPUs */
+#define MAX_SOCKETS 16 /* of a node */
+#define MAX_PATHS 1024
 #define MIN_FAULT_FACTOR 1e-6 /* slower is dead */
 
 /* ---- Tables ---- */
@@ -23,11 +28,16 @@
 
 static const ScField nvlink_fields[] = {
   { "bandwidth", CITED (nvlink_bytes_per_s), SPEED,
-    .help = "Payload per direction that a GPU reaches in large transfers into its domain" },
+    .help = "Payload per direction that a GPU reaches in large transfers into its domain; with links: of one link" },
   { "latency", CITED (nvlink_latency_s), LATENCY, .help = "One ring step between two GPUs of the domain" },
   { "domain_nodes", SC_FIELD_COUNT, .min = 1, .max = 1024, .fallback = "1",
     .offset = offsetof (ScNodeType, nvlink_domain_nodes),
     .help = "Nodes of this type, in order, that share one NVLink domain" },
+  { "links", SC_FIELD_OTHER, .derived = "none: an NVSwitch joins all GPUs of the domain",
+    .help = "Direct links between GPUs of the node in place of switches, an array of [GPU, GPU] or [GPU, GPU, number of "
+            "parallel links]; \"all\": one link between every two" },
+  { "nvls", SC_FIELD_BOOL, .fallback = "false", .offset = offsetof (ScNodeType, nvls),
+    .help = "The NVSwitches reduce and multicast (NVLink SHARP)" },
   { .key = NULL },
 };
 
@@ -39,7 +49,21 @@ static const ScField pcie_fields[] = {
     .help = "GPUs behind one PCIe switch or root; 0: each has its own" },
   { "uplink_bandwidth", CITED (pcie_uplink_bytes_per_s), SPEED, .derived = "as wide as its GPUs",
     .help = "Per direction from a PCIe switch to the host, shared by its GPUs" },
+  { "switches_per_socket", SC_FIELD_COUNT, .min = 0, .max = 1024, .fallback = "0",
+    .offset = offsetof (ScNodeType, pcie_switches_per_socket),
+    .help = "PCIe switches on one socket of the host; 0: all on one" },
+  { "socket_bandwidth", CITED (pcie_socket_bytes_per_s), SPEED, .derived = "none: one socket",
+    .help = "Per direction from one socket to another, shared by all that crosses" },
+  { "peer_to_peer", SC_FIELD_BOOL, .fallback = "true", .offset = SC_FIELD_NOWHERE,
+    .help = "GPUs and NICs read each other; else every copy climbs to the host, even below one switch" },
   { .key = NULL },
+};
+
+static const ScChoice transports[] = {
+  { "infiniband", SC_TRANSPORT_INFINIBAND, FALSE }, { "roce", SC_TRANSPORT_ROCE, FALSE },
+  { "efa", SC_TRANSPORT_EFA, FALSE },               { "slingshot", SC_TRANSPORT_SLINGSHOT, FALSE },
+  { "tcpx", SC_TRANSPORT_TCPX, FALSE },             { "tcp", SC_TRANSPORT_TCP, FALSE },
+  { .name = NULL },
 };
 
 static const ScField nics_fields[] = {
@@ -47,6 +71,8 @@ static const ScField nics_fields[] = {
     .help = "Per node, at most four per GPU; GPU i uses NIC floor(i x count / gpus)" },
   { "bandwidth", CITED (nic_bytes_per_s), SPEED, .help = "Payload per direction of one NIC" },
   { "latency", CITED (nic_latency_s), LATENCY, .help = "One ring step that leaves the node, switches apart" },
+  { "transport", SC_FIELD_CHOICE, .choices = transports, .fallback = "infiniband",
+    .offset = offsetof (ScNodeType, transport), .help = "How the collective library talks through the NIC" },
   { .key = NULL },
 };
 
@@ -96,39 +122,91 @@ static const ScField tier_fields[] = {
     .help = "First tier: nodes below one leaf (rail-optimised: one group of leaves); higher: units of the tier below" },
   { "oversubscription", SC_FIELD_NUMBER, .min = 1, .max = 1000, .fallback = "1",
     .offset = offsetof (ScTier, oversubscription), .help = "Capacity down over capacity up, o" },
+  { "paths", SC_FIELD_COUNT, .min = 1, .max = MAX_PATHS, .derived = "radix / (1 + o)", .offset = offsetof (ScTier, paths),
+    .help = "Equal up-links of a switch, among which ECMP chooses; needed for it where no radix is given" },
   { "latency", SC_FIELD_CITED, LATENCY, .fallback = "0 us", .offset = offsetof (ScTier, latency_s),
     .help = "Added to each hop that turns above this tier" },
   { .key = NULL },
 };
 const ScFieldTable sc_tier_table = { .title = "topology: fabric.tiers[]", .fields = tier_fields, PLAIN };
 
+static const ScChoice routings[] = {
+  { "ideal", SC_ROUTING_IDEAL, FALSE },
+  { "adaptive", SC_ROUTING_ADAPTIVE, FALSE },
+  { "ecmp", SC_ROUTING_ECMP, FALSE },
+  { .name = NULL },
+};
+
 static const ScField fabric_fields[] = {
   { "rail_optimised", SC_FIELD_BOOL, .fallback = "false", .offset = offsetof (ScTopology, rail_optimised),
     .help = "NIC r of every node hangs on leaf r of its group; else all NICs of a node on one leaf" },
   { "tiers", SC_FIELD_OTHER, .table = &sc_tier_table, .derived = "none: one non-blocking switch",
     .help = "Tiers of the fat tree from the nodes up, below a non-blocking core" },
+  { "routing", SC_FIELD_CHOICE, .choices = routings, .fallback = "ideal", .offset = offsetof (ScTopology, routing),
+    .help = "How traffic spreads over parallel up-links: perfectly, adaptively (times efficiency), or each flow hashed to "
+            "one of them" },
+  { "efficiency", SC_FIELD_NUMBER, .min = 1e-3, .max = 1, .fallback = "1",
+    .offset = offsetof (ScTopology, routing_efficiency),
+    .help = "What adaptive routing reaches of parallel up-links; other routing ignores it" },
+  { "flows_per_connection", SC_FIELD_COUNT, .min = 1, .max = 64, .fallback = "1",
+    .offset = offsetof (ScTopology, flows_per_connection),
+    .help = "Queue pairs that a connection is spread over; only ECMP minds" },
+  { "sharp", SC_FIELD_BOOL, .fallback = "false", .offset = offsetof (ScTopology, sharp),
+    .help = "The network's switches reduce (SHARP)" },
   { .key = NULL },
 };
 const ScFieldTable sc_fabric_table = { .title = "topology: fabric", .fields = fabric_fields };
 
+/* One of the two, until it is known which. */
+typedef struct
+{
+  ScFault fault;
+  ScTierFault tier_fault;
+  double factor;
+} Fault;
+
 static const ScField place_fields[] = {
-  { "node", SC_FIELD_COUNT, .min = 0, .max = MAX_NODES - 1, .offset = offsetof (ScFault, node),
+  { "node", SC_FIELD_COUNT, .min = 0, .max = MAX_NODES - 1, .offset = offsetof (Fault, fault.node),
     .help = "Number of the node, from 0" },
-  { "index", SC_FIELD_COUNT, .min = 0, .max = 4095, .offset = offsetof (ScFault, index),
+  { "index", SC_FIELD_COUNT, .min = 0, .max = 4095, .offset = offsetof (Fault, fault.index),
     .help = "Number of the GPU (of its NVLink) or the NIC in its node, from 0" },
   { .key = NULL },
 };
 const ScFieldTable sc_fault_place_table = { .title = "topology: faults[].gpu, .nic, .nvlink", .fields = place_fields };
 
+static const ScField uplink_fields[] = {
+  { "tier", SC_FIELD_COUNT, .min = 0, .max = MAX_TIERS - 1, .fallback = "0", .offset = offsetof (Fault, tier_fault.tier),
+    .help = "Index in fabric.tiers, from 0, the leaves" },
+  { "unit", SC_FIELD_COUNT, .min = 0, .max = MAX_NODES - 1, .offset = offsetof (Fault, tier_fault.unit),
+    .help = "Number of the leaf (rail-optimised: of the group of leaves) or unit of the tier, from 0" },
+  { "rail", SC_FIELD_COUNT, .min = 0, .max = 4095, .fallback = "0", .offset = offsetof (Fault, tier_fault.rail),
+    .help = "Number of the leaf in a rail-optimised group, from 0" },
+  { .key = NULL },
+};
+const ScFieldTable sc_uplink_table = { .title = "topology: faults[].uplink", .fields = uplink_fields };
+
 static const ScField fault_fields[] = {
   { "gpu", SC_FIELD_OBJECT, .table = &sc_fault_place_table, .derived = "none", .help = "A slow GPU, or" },
   { "nic", SC_FIELD_OBJECT, .table = &sc_fault_place_table, .derived = "none", .help = "A slow or dead NIC, or" },
-  { "nvlink", SC_FIELD_OBJECT, .table = &sc_fault_place_table, .derived = "none", .help = "A slow NVLink of a GPU" },
-  { "factor", SC_FIELD_NUMBER, .min = 0, .max = 1, .offset = offsetof (ScFault, factor),
+  { "nvlink", SC_FIELD_OBJECT, .table = &sc_fault_place_table, .derived = "none", .help = "A slow NVLink of a GPU, or" },
+  { "uplink", SC_FIELD_OBJECT, .table = &sc_uplink_table, .derived = "none",
+    .help = "Slow links from a switch up, and back down" },
+  { "factor", SC_FIELD_NUMBER, .min = 0, .max = 1, .offset = offsetof (Fault, factor),
     .help = "Of its rate; 0: dead, else at least 1e-6" },
   { .key = NULL },
 };
 const ScFieldTable sc_fault_table = { .title = "topology: faults[]", .fields = fault_fields };
+
+static const ScField background_fields[] = {
+  { "first_node", SC_FIELD_COUNT, .min = 0, .max = MAX_NODES - 1, .offset = offsetof (ScBackground, first_node),
+    .help = "First node of the range" },
+  { "nodes", SC_FIELD_COUNT, .min = 2, .max = MAX_NODES, .offset = offsetof (ScBackground, nodes),
+    .help = "Nodes of the range" },
+  { "bandwidth", SC_FIELD_CITED, SPEED, .offset = offsetof (ScBackground, bytes_per_s),
+    .help = "What each NIC of each node sends to the same NIC of the next node of the range, of the last to the first" },
+  { .key = NULL },
+};
+const ScFieldTable sc_background_table = { .title = "topology: background[]", .fields = background_fields, PLAIN };
 
 static const ScField topology_fields[] = {
   { "name", SC_FIELD_STRING, .offset = offsetof (ScTopology, name), .help = "Name" },
@@ -147,6 +225,8 @@ static const ScField topology_fields[] = {
     .help = "Fixed part of a collective's time" },
   { "faults", SC_FIELD_OTHER, .table = &sc_fault_table, .derived = "none",
     .help = "What is slower than its type says" },
+  { "background", SC_FIELD_OTHER, .table = &sc_background_table, .derived = "none",
+    .help = "Constant traffic of others, taken off the capacity of every link on its way" },
   { .key = NULL },
 };
 const ScFieldTable sc_topology_table = { .title = "topology", .fields = topology_fields, PLAIN };
@@ -266,6 +346,128 @@ replace_devices (Reader *reader)
 
 /* ---- Nodes ---- */
 
+/* One [a, b] or [a, b, n] of the links of a mesh. */
+static gboolean
+read_link (Reader *reader, const cJSON *item, ScNodeType *type, GError **error)
+{
+  const ScField fields[] = {
+    { "gpu", SC_FIELD_COUNT, .min = 0, .max = type->gpus - 1, .offset = 0 },
+    { "gpu", SC_FIELD_COUNT, .min = 0, .max = type->gpus - 1, .offset = sizeof (guint) },
+    { "number", SC_FIELD_COUNT, .min = 1, .max = MAX_LANES, .offset = 2 * sizeof (guint) },
+  };
+  guint link[3] = { 0, 0, 1 };
+  const int n = cJSON_IsArray (item) ? cJSON_GetArraySize (item) : 0;
+  if (n < 2 || n > 3)
+    {
+      g_autofree char *found = sc_json_found (item);
+      sc_json_fail (reader->json, item, NULL, error, "found %s, expected [GPU, GPU] or [GPU, GPU, number of links]",
+                    cJSON_IsArray (item) ? "an array of another length" : found);
+      return FALSE;
+    }
+  const cJSON *value = item->child;
+  for (int i = 0; i < n; i++, value = value->next)
+    if (!sc_fields_read_value (&fields[i], &sc_nvlink_table, reader->json, value, link, error))
+      return FALSE;
+  guint8 *there = &type->nvlink_lanes[link[0] * type->gpus + link[1]];
+  if (link[0] == link[1] || *there != 0)
+    {
+      sc_json_fail (reader->json, item, NULL, error,
+                    link[0] == link[1] ? "found GPU %u joined to GPU %u, expected two GPUs"
+                                       : "found GPUs %u and %u a second time, expected the number of links as third element",
+                    link[0], link[1]);
+      return FALSE;
+    }
+  *there = type->nvlink_lanes[link[1] * type->gpus + link[0]] = (guint8) link[2];
+  return TRUE;
+}
+
+/* The links of a mesh: no NVSwitch. */
+static gboolean
+read_links (Reader *reader, const cJSON *nvlink, const cJSON *links, ScNodeType *type, GError **error)
+{
+  const ScJson *json = reader->json;
+  const guint k = type->gpus;
+  if (type->nvlink_domain_nodes > 1)
+    {
+      sc_json_fail (json, nvlink, "domain_nodes", error, "found %u, expected 1, as direct links end at the node",
+                    type->nvlink_domain_nodes);
+      return FALSE;
+    }
+  if (type->nvls)
+    {
+      sc_json_fail (json, nvlink, "nvls", error, "found true, but GPUs with links have no NVSwitch that reduces");
+      return FALSE;
+    }
+  if (k < 2 || k > SC_MESH_MAX_GPUS)
+    {
+      sc_json_fail (json, links, NULL, error, "found links in a node of %u GPU%s, expected 2 to %u", k, k == 1 ? "" : "s",
+                    SC_MESH_MAX_GPUS);
+      return FALSE;
+    }
+  type->nvlink_lanes = g_new0 (guint8, (gsize) k * k);
+  if (cJSON_IsString (links) && strcmp (links->valuestring, "all") == 0)
+    {
+      for (guint i = 0; i < k * k; i++)
+        type->nvlink_lanes[i] = i / k != i % k;
+      return TRUE;
+    }
+  if (!cJSON_IsArray (links))
+    {
+      g_autofree char *found = sc_json_found (links);
+      sc_json_fail (json, links, NULL, error, "found %s, expected an array of [GPU, GPU] or \"all\"", found);
+      return FALSE;
+    }
+  if (!sc_fields_check_array (json, links, k * (k - 1) / 2, error))
+    return FALSE;
+  for (const cJSON *item = links->child; item != NULL; item = item->next)
+    if (!read_link (reader, item, type, error))
+      return FALSE;
+  guint a, b;
+  if (type->pcie_bytes_per_s.value <= 0 && !sc_mesh_joins_all (type->nvlink_lanes, k, &a, &b))
+    {
+      sc_json_fail (json, links, NULL, error,
+                    "GPU %u cannot reach GPU %u: no link, no GPU that is joined to both, and no pcie", a, b);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+/* How the host joins the PCIe switches. */
+static gboolean
+check_sockets (Reader *reader, const cJSON *pcie, const ScNodeType *type, GError **error)
+{
+  const guint per = type->pcie_switches_per_socket;
+  if (per == 0 && type->pcie_socket_bytes_per_s.value > 0)
+    {
+      sc_json_fail (reader->json, pcie, "switches_per_socket", error,
+                    "missing, expected the number of PCIe switches on a socket, as there is socket_bandwidth");
+      return FALSE;
+    }
+  if (per == 0)
+    return TRUE;
+  if (type->pcie_gpus_per_switch == 0)
+    {
+      sc_json_fail (reader->json, pcie, "gpus_per_switch", error, "missing, expected at least 1, as there is switches_per_socket");
+      return FALSE;
+    }
+  const guint switches = type->gpus / type->pcie_gpus_per_switch;
+  if (switches % per != 0 || switches / per > MAX_SOCKETS)
+    {
+      sc_json_fail (reader->json, pcie, "switches_per_socket", error,
+                    switches % per != 0 ? "%u does not divide %u PCIe switches"
+                                        : "%u of %u PCIe switches on each are too many sockets, expected at most " G_STRINGIFY (MAX_SOCKETS),
+                    per, switches);
+      return FALSE;
+    }
+  if (switches > per && type->pcie_socket_bytes_per_s.value <= 0)
+    {
+      sc_json_fail (reader->json, pcie, "socket_bandwidth", error, "missing, expected the rate between the %u sockets",
+                    switches / per);
+      return FALSE;
+    }
+  return TRUE;
+}
+
 static gboolean
 read_node_type (Reader *reader, const cJSON *object, ScNodeType *type, GError **error)
 {
@@ -275,8 +477,10 @@ read_node_type (Reader *reader, const cJSON *object, ScNodeType *type, GError **
   if (!sc_fields_check_object (json, object, error) || !sc_fields_read (&sc_node_type_table, json, object, type, error)
       || !read_device (reader, object, type, error))
     return FALSE;
-  type->has_nvlink = sc_fields_get (&sc_node_type_table, object, "nvlink") != NULL;
-  if (!type->has_nvlink && type->gpus > 1 && sc_fields_get (&sc_node_type_table, object, "pcie") == NULL)
+  const cJSON *nvlink = sc_fields_get (&sc_node_type_table, object, "nvlink");
+  const cJSON *pcie = sc_fields_get (&sc_node_type_table, object, "pcie");
+  type->has_nvlink = nvlink != NULL;
+  if (!type->has_nvlink && type->gpus > 1 && pcie == NULL)
     {
       sc_json_fail (json, object, "nvlink", error, "missing, expected nvlink or pcie: how do %u GPUs of a node talk?",
                     type->gpus);
@@ -284,10 +488,19 @@ read_node_type (Reader *reader, const cJSON *object, ScNodeType *type, GError **
     }
   if (type->pcie_gpus_per_switch > 0 && type->gpus % type->pcie_gpus_per_switch != 0)
     {
-      sc_json_fail (json, sc_fields_get (&sc_node_type_table, object, "pcie"), "gpus_per_switch", error,
-                    "%u does not divide %u GPUs", type->pcie_gpus_per_switch, type->gpus);
+      sc_json_fail (json, pcie, "gpus_per_switch", error, "%u does not divide %u GPUs", type->pcie_gpus_per_switch,
+                    type->gpus);
       return FALSE;
     }
+  if (pcie != NULL)
+    {
+      type->pcie_through_host = cJSON_IsFalse (sc_fields_get (&sc_pcie_table, pcie, "peer_to_peer"));
+      if (!check_sockets (reader, pcie, type, error))
+        return FALSE;
+    }
+  const cJSON *links = nvlink != NULL ? sc_fields_get (&sc_nvlink_table, nvlink, "links") : NULL;
+  if (links != NULL && !read_links (reader, nvlink, links, type, error))
+    return FALSE;
   if (type->nics > 4 * type->gpus)
     {
       sc_json_fail (json, sc_fields_get (&sc_node_type_table, object, "nics"), "count", error,
@@ -409,6 +622,31 @@ ports_per_child (const ScTopology *topology, guint tier)
   return nics;
 }
 
+/* Paths up, which share the switch's ports with what hangs below. */
+static gboolean
+read_paths (Reader *reader, const cJSON *object, ScTier *tier, guint ports, GError **error)
+{
+  if (tier->paths == 0 && tier->radix > 0)
+    {
+      tier->paths = (guint) CLAMP (tier->radix / (1 + tier->oversubscription) + 1e-9, 1, MAX_PATHS);
+      return TRUE;
+    }
+  if (tier->paths == 0 && reader->topology->routing == SC_ROUTING_ECMP)
+    {
+      sc_json_fail (reader->json, object, "paths", error, "missing, expected paths or radix, as routing is ecmp");
+      return FALSE;
+    }
+  const guint64 needed = (guint64) tier->children * ports + tier->paths;
+  if (tier->radix > 0 && needed > tier->radix)
+    {
+      sc_json_fail (reader->json, object, "paths", error,
+                    "%u children of %u port(s) and %u paths up need %" G_GUINT64_FORMAT " ports, the switch has %u",
+                    tier->children, ports, tier->paths, needed, tier->radix);
+      return FALSE;
+    }
+  return TRUE;
+}
+
 static gboolean
 read_tier (Reader *reader, const cJSON *object, guint index, GError **error)
 {
@@ -436,17 +674,17 @@ read_tier (Reader *reader, const cJSON *object, guint index, GError **error)
           return FALSE;
         }
       tier->children = (guint) nearest;
-      return TRUE;
+      return read_paths (reader, object, tier, ports, error);
     }
   const double needed = (double) tier->children * ports * (1 + 1 / o);
-  if (tier->radix > 0 && needed > tier->radix * (1 + 1e-9))
+  if (tier->radix > 0 && tier->paths == 0 && needed > tier->radix * (1 + 1e-9))
     {
       sc_json_fail (reader->json, object, "children", error,
                     "%u children of %u port(s) need %.4g ports with those up, the switch has %u", tier->children, ports,
                     needed, tier->radix);
       return FALSE;
     }
-  return TRUE;
+  return read_paths (reader, object, tier, ports, error);
 }
 
 static gboolean
@@ -463,40 +701,10 @@ read_tiers (Reader *reader, const cJSON *array, GError **error)
 
 /* ---- Faults ---- */
 
+/* Node and index of a GPU, NIC or NVLink at @place. */
 static gboolean
-read_fault (Reader *reader, const cJSON *object, ScFault *fault, GError **error)
+check_fault_place (Reader *reader, const cJSON *place, const ScFault *fault, GError **error)
 {
-  static const struct
-  {
-    const char *key;
-    ScFaultKind kind;
-  } kinds[] = { { "gpu", SC_FAULT_GPU }, { "nic", SC_FAULT_NIC }, { "nvlink", SC_FAULT_NVLINK } };
-
-  if (!sc_fields_check_object (reader->json, object, error)
-      || !sc_fields_read (&sc_fault_table, reader->json, object, fault, error))
-    return FALSE;
-  const cJSON *place = NULL;
-  guint n_places = 0;
-  for (guint i = 0; i < G_N_ELEMENTS (kinds); i++)
-    {
-      const cJSON *item = sc_fields_get (&sc_fault_table, object, kinds[i].key);
-      if (item == NULL)
-        continue;
-      place = item;
-      n_places++;
-      fault->kind = kinds[i].kind;
-    }
-  if (fault->factor > 0 && fault->factor < MIN_FAULT_FACTOR)
-    {
-      sc_json_fail (reader->json, object, "factor", error, "found %g, expected 0 (dead) or %g to 1", fault->factor,
-                    MIN_FAULT_FACTOR);
-      return FALSE;
-    }
-  if (n_places != 1)
-    {
-      sc_json_fail (reader->json, object, NULL, error, "found %u of gpu, nic and nvlink, expected one", n_places);
-      return FALSE;
-    }
   if (fault->node >= reader->topology->n_nodes)
     {
       sc_json_fail (reader->json, place, "node", error, "found %u, expected less than %u nodes", fault->node,
@@ -519,6 +727,102 @@ read_fault (Reader *reader, const cJSON *object, ScFault *fault, GError **error)
   return TRUE;
 }
 
+/* Tier, unit and rail of up-links at @place. */
+static gboolean
+check_uplink (Reader *reader, const cJSON *place, const ScTierFault *fault, GError **error)
+{
+  const ScTopology *topology = reader->topology;
+  if (fault->tier >= topology->n_tiers)
+    {
+      sc_json_fail (reader->json, place, "tier", error, "found %u, expected less than %u tiers", fault->tier,
+                    topology->n_tiers);
+      return FALSE;
+    }
+  guint units = topology->n_nodes, rails = 1;
+  for (guint i = 0; i <= fault->tier; i++)
+    units = (units - 1) / topology->tiers[i].children + 1;
+  if (fault->unit >= units)
+    {
+      sc_json_fail (reader->json, place, "unit", error, "found %u, expected less than %u units of tier %u", fault->unit,
+                    units, fault->tier);
+      return FALSE;
+    }
+  for (guint i = 0; fault->tier == 0 && topology->rail_optimised && i < topology->n_types; i++)
+    rails = MAX (rails, topology->types[i].nics);
+  if (fault->rail >= rails)
+    {
+      sc_json_fail (reader->json, place, "rail", error, "found %u, expected less than %u rail(s) of tier %u", fault->rail,
+                    rails, fault->tier);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+/* Reads into the next of faults or tier_faults. */
+static gboolean
+read_fault (Reader *reader, const cJSON *object, GHashTable *seen, GError **error)
+{
+  enum { UPLINK = SC_FAULT_NVLINK + 1 };
+  static const struct
+  {
+    const char *key;
+    int kind;
+  } kinds[] = { { "gpu", SC_FAULT_GPU }, { "nic", SC_FAULT_NIC }, { "nvlink", SC_FAULT_NVLINK }, { "uplink", UPLINK } };
+
+  ScTopology *topology = reader->topology;
+  Fault fault = { .factor = 1 };
+  if (!sc_fields_check_object (reader->json, object, error)
+      || !sc_fields_read (&sc_fault_table, reader->json, object, &fault, error))
+    return FALSE;
+  const cJSON *place = NULL;
+  guint n_places = 0;
+  int kind = 0;
+  for (guint i = 0; i < G_N_ELEMENTS (kinds); i++)
+    {
+      const cJSON *item = sc_fields_get (&sc_fault_table, object, kinds[i].key);
+      if (item == NULL)
+        continue;
+      place = item;
+      n_places++;
+      kind = kinds[i].kind;
+    }
+  if (fault.factor > 0 && fault.factor < MIN_FAULT_FACTOR)
+    {
+      sc_json_fail (reader->json, object, "factor", error, "found %g, expected 0 (dead) or %g to 1", fault.factor,
+                    MIN_FAULT_FACTOR);
+      return FALSE;
+    }
+  if (n_places != 1)
+    {
+      sc_json_fail (reader->json, object, NULL, error, "found %u of gpu, nic, nvlink and uplink, expected one", n_places);
+      return FALSE;
+    }
+  gint64 key;
+  if (kind == UPLINK)
+    {
+      if (!check_uplink (reader, place, &fault.tier_fault, error))
+        return FALSE;
+      fault.tier_fault.factor = fault.factor;
+      topology->tier_faults[topology->n_tier_faults++] = fault.tier_fault;
+      key = (((gint64) kind * MAX_NODES + fault.tier_fault.unit) * 4096 + fault.tier_fault.rail) * MAX_TIERS + fault.tier_fault.tier;
+    }
+  else
+    {
+      fault.fault.kind = (ScFaultKind) kind;
+      fault.fault.factor = fault.factor;
+      if (!check_fault_place (reader, place, &fault.fault, error))
+        return FALSE;
+      topology->faults[topology->n_faults++] = fault.fault;
+      key = (((gint64) kind * MAX_NODES + fault.fault.node) * 4096 + fault.fault.index) * MAX_TIERS;
+    }
+  if (!g_hash_table_add (seen, g_memdup2 (&key, sizeof key)))
+    {
+      sc_json_fail (reader->json, object, NULL, error, "found a second fault of the same part, expected one");
+      return FALSE;
+    }
+  return TRUE;
+}
+
 static gboolean
 read_faults (Reader *reader, const cJSON *array, GError **error)
 {
@@ -526,18 +830,55 @@ read_faults (Reader *reader, const cJSON *array, GError **error)
   if (!sc_fields_check_array (reader->json, array, MAX_FAULTS, error))
     return FALSE;
   topology->faults = g_new0 (ScFault, (gsize) cJSON_GetArraySize (array) + 1);
+  topology->tier_faults = g_new0 (ScTierFault, (gsize) cJSON_GetArraySize (array) + 1);
   g_autoptr (GHashTable) seen = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
   for (const cJSON *object = array->child; object != NULL; object = object->next)
+    if (!read_fault (reader, object, seen, error))
+      return FALSE;
+  return TRUE;
+}
+
+/* ---- Traffic of others ---- */
+
+static gboolean
+read_backgrounds (Reader *reader, const cJSON *array, GError **error)
+{
+  ScTopology *topology = reader->topology;
+  if (!sc_fields_check_array (reader->json, array, MAX_BACKGROUNDS, error))
+    return FALSE;
+  topology->backgrounds = g_new0 (ScBackground, (gsize) cJSON_GetArraySize (array) + 1);
+  guint64 nodes = 0;
+  for (const cJSON *object = array->child; object != NULL; object = object->next)
     {
-      ScFault *fault = &topology->faults[topology->n_faults++];
-      if (!read_fault (reader, object, fault, error))
+      ScBackground *others = &topology->backgrounds[topology->n_backgrounds++];
+      if (!sc_fields_check_object (reader->json, object, error)
+          || !sc_fields_read (&sc_background_table, reader->json, object, others, error))
         return FALSE;
-      gint64 *place = g_new (gint64, 1);
-      *place = ((gint64) fault->kind * MAX_NODES + fault->node) * 4096 + fault->index;
-      if (!g_hash_table_add (seen, place))
+      const guint64 end = (guint64) others->first_node + others->nodes;
+      if (end > topology->n_nodes)
         {
-          sc_json_fail (reader->json, object, NULL, error, "found a second fault of the same part, expected one");
+          sc_json_fail (reader->json, object, "nodes", error, "found %u from node %u on, expected no more than the %u nodes",
+                        others->nodes, others->first_node, topology->n_nodes);
           return FALSE;
+        }
+      nodes += others->nodes;
+      if (nodes > MAX_NODES)
+        {
+          sc_json_fail (reader->json, array, NULL, error, "found ranges of %" G_GUINT64_FORMAT " nodes in all, expected at most %u",
+                        nodes, MAX_NODES);
+          return FALSE;
+        }
+      guint64 first = 0; /* node of the run */
+      for (guint i = 0; i < topology->n_runs; i++)
+        {
+          const ScNodeType *type = &topology->types[topology->runs[i].type];
+          if (type->nics == 0 && first < end && first + topology->runs[i].count > others->first_node)
+            {
+              sc_json_fail (reader->json, object, "first_node", error, "node %" G_GUINT64_FORMAT " of the range has no NICs",
+                            MAX (first, others->first_node));
+              return FALSE;
+            }
+          first += topology->runs[i].count;
         }
     }
   return TRUE;
@@ -568,8 +909,10 @@ sc_topology_from_json (const ScJson *json, const char *folder, const char *devic
   const cJSON *fabric = sc_fields_get (table, json->root, "fabric");
   const cJSON *tiers = fabric != NULL ? sc_fields_get (&sc_fabric_table, fabric, "tiers") : NULL;
   const cJSON *faults = sc_fields_get (table, json->root, "faults");
+  const cJSON *background = sc_fields_get (table, json->root, "background");
   if ((tiers != NULL && !read_tiers (&reader, tiers, error))
-      || (faults != NULL && !read_faults (&reader, faults, error)))
+      || (faults != NULL && !read_faults (&reader, faults, error))
+      || (background != NULL && !read_backgrounds (&reader, background, error)))
     return NULL;
   return g_steal_pointer (&topology);
 }

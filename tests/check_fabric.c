@@ -113,9 +113,98 @@ broken_parts (void)
   return t;
 }
 
+/* Links between GPUs of each node, "ab" or "abn", both ways, in place of the switches. */
+static void
+join (ScTopology *t, const char *links)
+{
+  ScNodeType *const n = &t->types[0];
+  n->nvlink_lanes = g_new0 (guint8, n->gpus * n->gpus);
+  g_auto (GStrv) words = g_strsplit (links, " ", -1);
+  for (char **w = words; *w != NULL; w++)
+    {
+      const guint a = (guint) ((*w)[0] - '0'), b = (guint) ((*w)[1] - '0');
+      n->nvlink_lanes[a * n->gpus + b] = n->nvlink_lanes[b * n->gpus + a] = (guint8) ((*w)[2] != '\0' ? (*w)[2] - '0' : 1);
+    }
+}
+
+#define CUBE_MESH "01 02 032 042 122 13 152 23 262 372 45 46 472 562 57 67"
+
+/* DGX-1 with V100. */
+static ScTopology *
+cube_mesh (void)
+{
+  ScTopology *const t = fix_topology ((FixFabric) { .nodes = 3, .leaf = 2, .nvlink_latency_s = 1e-6, .nic_latency_s = 5e-6 });
+  t->types[0].nvlink_bytes_per_s.value = 22e9;
+  join (t, CUBE_MESH);
+  return t;
+}
+
+/* Bridges between pairs of GPUs, the rest by PCIe. */
+static ScTopology *
+bridged_pairs (void)
+{
+  ScTopology *const t = pcie_boxes (8, 4);
+  t->types[0].has_nvlink = TRUE;
+  t->types[0].nvlink_domain_nodes = 1;
+  join (t, "014 234 454 674");
+  return t;
+}
+
+/* 16 GPUs on 8 switches on 4 sockets, a NIC a switch. */
+static ScTopology *
+four_sockets (void)
+{
+  ScTopology *const t = fix_topology ((FixFabric) { .nodes = 2, .gpus = 16 });
+  ScNodeType *const n = &t->types[0];
+  n->has_nvlink = FALSE;
+  n->pcie_bytes_per_s.value = 12e9;
+  n->pcie_gpus_per_switch = 2;
+  n->pcie_switches_per_socket = 2;
+  n->pcie_socket_bytes_per_s.value = 9e9;
+  n->nics = 8;
+  return t;
+}
+
+static ScTopology *
+through_the_host (void)
+{
+  ScTopology *const t = pcie_boxes (2, 4);
+  t->types[0].pcie_through_host = TRUE;
+  return t;
+}
+
+static ScTopology *
+half_as_efficient (void)
+{
+  ScTopology *const t = three_tiers ();
+  t->routing = SC_ROUTING_ADAPTIVE;
+  t->routing_efficiency = 0.5;
+  return t;
+}
+
+static ScTopology *
+slow_uplinks (void)
+{
+  ScTopology *const t = three_tiers ();
+  fix_tier_fault (t, 0, 1, 3, 0.25);
+  fix_tier_fault (t, 1, 0, 0, 0.5);
+  return t;
+}
+
+static ScTopology *
+busy_neighbours (void)
+{
+  ScTopology *const t = three_tiers ();
+  fix_background (t, 0, 5, 10e9);
+  return t;
+}
+
 static ScTopology *(*const clusters[]) (void) = { plain_nodes,  three_tiers,         classic_leaves,
                                                   two_switches, one_nic_at_the_host, nvlink_and_pcie,
-                                                  rack_domains, unequal_nodes,       broken_parts };
+                                                  rack_domains, unequal_nodes,       broken_parts,
+                                                  cube_mesh,    bridged_pairs,       four_sockets,
+                                                  through_the_host, half_as_efficient, slow_uplinks,
+                                                  busy_neighbours };
 
 static ScFabric *
 fabric_of (const ScTopology *t)
@@ -135,6 +224,8 @@ opposite (ScLinkKind kind)
     {
     case SC_LINK_NVLINK_OUT: return SC_LINK_NVLINK_IN;
     case SC_LINK_NVLINK_IN: return SC_LINK_NVLINK_OUT;
+    case SC_LINK_LANES: return SC_LINK_LANES;
+    case SC_LINK_SOCKET: return SC_LINK_SOCKET;
     case SC_LINK_PCIE_OUT: return SC_LINK_PCIE_IN;
     case SC_LINK_PCIE_IN: return SC_LINK_PCIE_OUT;
     case SC_LINK_SWITCH_UP: return SC_LINK_SWITCH_DOWN;
@@ -156,9 +247,16 @@ START_TEST (every_link_has_its_twin_in_the_other_direction)
     {
       const ScLink *const a = &f->links[l], *const b = &f->links[l + 1];
       ck_assert_int_eq (b->kind, opposite (a->kind));
-      ck_assert (a->owner == b->owner && a->rail == b->rail && a->tier == b->tier);
+      if (a->kind == SC_LINK_LANES)
+        ck_assert (f->gpus[a->owner].index == b->rail && f->gpus[b->owner].index == a->rail);
+      else if (a->kind == SC_LINK_SOCKET)
+        ck_assert (a->owner == b->owner && a->rail >> 8 == (b->rail & 255) && b->rail >> 8 == (a->rail & 255));
+      else
+        ck_assert (a->owner == b->owner && a->rail == b->rail);
+      ck_assert (a->tier == b->tier && a->path == b->path);
       ck_assert_double_gt (a->capacity, 0);
-      ck_assert_double_eq (a->capacity, b->capacity);
+      if (t->n_backgrounds == 0) /* others send round a ring: not the same both ways */
+        ck_assert_double_eq (a->capacity, b->capacity);
       g_autofree char *name_a = sc_fabric_link_name (f, l), *name_b = sc_fabric_link_name (f, l + 1);
       ck_assert_str_ne (name_a, name_b);
     }
@@ -173,9 +271,11 @@ check_ends (const ScFabric *f, guint32 a, guint32 b, const ScRoute *r)
   if (first->kind == SC_LINK_NIC_OUT)
     must (first->owner == f->gpus[a].node && first->rail == f->gpus[a].nic);
   else
-    must ((first->kind == SC_LINK_NVLINK_OUT || first->kind == SC_LINK_PCIE_OUT) && first->owner == a);
+    must ((first->kind == SC_LINK_NVLINK_OUT || first->kind == SC_LINK_PCIE_OUT || first->kind == SC_LINK_LANES) && first->owner == a);
   if (last->kind == SC_LINK_NIC_IN)
     must (last->owner == f->gpus[b].node && last->rail == f->gpus[b].nic);
+  else if (last->kind == SC_LINK_LANES)
+    must (f->gpu_base[f->gpus[last->owner].node] + last->rail == b);
   else
     must ((last->kind == SC_LINK_NVLINK_IN || last->kind == SC_LINK_PCIE_IN) && last->owner == b);
 }
@@ -192,10 +292,12 @@ START_TEST (every_route_leads_from_port_to_port_and_up_before_down)
         ScRoute there, back;
         sc_fabric_route (f, a, b, &there);
         sc_fabric_route (f, b, a, &back);
-        must (there.n >= 2);
+        must (there.n >= 2 || (there.n == 1 && sc_fabric_lanes (f, a, b) > 0));
         check_ends (f, a, b, &there);
         for (guint i = 1; i < there.n; i++)
-          must (sc_link_level (&f->links[there.links[i - 1]]) < sc_link_level (&f->links[there.links[i]]));
+          must (sc_link_level (&f->links[there.links[i - 1]]) < sc_link_level (&f->links[there.links[i]])
+                || (there.n == 2 && f->links[there.links[0]].kind == SC_LINK_LANES) /* over a GPU between */
+                || t->types[0].pcie_through_host);                                  /* down to a NIC: FOLDING counts it in full */
         /* the way back is the same ports, turned round */
         must (back.n == there.n);
         must (back.latency_s == there.latency_s);
@@ -238,7 +340,7 @@ START_TEST (a_smaller_job_builds_only_the_nodes_it_takes)
         for (guint32 b = 0; b < n; b++)
           {
             ScRoute small, large;
-            if (a == b)
+            if (a == b || sc_fabric_is_mesh (f, a)) /* a GPU that the job leaves out passes nothing on */
               continue;
             sc_fabric_route (f, a, b, &small);
             sc_fabric_route (whole, a, b, &large);
@@ -256,7 +358,8 @@ END_TEST
 static char *
 kinds_of (const ScFabric *f, guint32 a, guint32 b)
 {
-  static const char *const names[] = { "nvl>", "pcie>", "sw^", "nic>", "up", "down", ">nic", "swv", ">pcie", ">nvl" };
+  static const char *const names[] = { "nvl>", "lanes", "pcie>", "sw^",  "skt",   "nic>",
+                                       "up",   "down",  ">nic",  "swv", ">pcie", ">nvl" };
   ScRoute r;
   sc_fabric_route (f, a, b, &r);
   GString *const s = g_string_new (NULL);
@@ -666,6 +769,381 @@ START_TEST (a_gpu_without_nvlink_needs_a_nic_to_leave_its_node_inside_a_domain)
 }
 END_TEST
 
+/* ---- meshes ---- */
+
+START_TEST (direct_links_are_as_wide_as_their_number)
+{
+  g_autoptr (ScTopology) t = cube_mesh ();
+  g_autoptr (ScFabric) f = fabric_of (t);
+  ScRoute r;
+  assert_route (f, 0, 1, "lanes");
+  assert_route (f, 0, 5, "lanes lanes"); /* over 1 or 4, both no wider than one link: the lower */
+  assert_route (f, 0, 8, "nic> >nic");
+  ck_assert (sc_fabric_is_mesh (f, 0));
+  ck_assert (sc_fabric_lanes (f, 0, 1) == 1 && sc_fabric_lanes (f, 3, 0) == 2 && sc_fabric_lanes (f, 0, 5) == 0);
+  ck_assert (sc_fabric_lanes (f, 0, 8) == 0 && sc_fabric_lanes (f, 9, 8) == 1 && sc_fabric_lanes (f, 4, 4) == 0);
+  sc_fabric_route (f, 0, 3, &r);
+  ck_assert_double_eq (f->links[r.links[0]].capacity, 44e9);
+  ck_assert_double_eq (r.latency_s, 1e-6);
+  sc_fabric_route (f, 8, 13, &r);
+  ck_assert_double_eq (r.latency_s, 2e-6);
+  g_autofree char *first = sc_fabric_link_name (f, r.links[0]), *second = sc_fabric_link_name (f, r.links[1]);
+  ck_assert_str_eq (first, "NVLink lanes GPU 8 to GPU 9");
+  ck_assert_str_eq (second, "NVLink lanes GPU 9 to GPU 13");
+  sc_fabric_route (f, 0, 7, &r); /* 3 and 4 have two links on both sides */
+  ck_assert_uint_eq (f->links[r.links[0]].rail, 3);
+}
+END_TEST
+
+START_TEST (a_mesh_passes_on_by_gpus_of_the_job_alone)
+{
+  g_autoptr (ScTopology) t = cube_mesh ();
+  g_autoptr (ScFabric) six = sc_fabric_new (t, 6, NULL);
+  assert_route (six, 0, 5, "lanes lanes");
+  fix_fault (t, SC_FAULT_NVLINK, 0, 1, 0.5); /* 0-1 and 1-5 at half: over 4 now */
+  g_autoptr (ScFabric) slow = sc_fabric_new (t, 6, NULL);
+  ScRoute r;
+  sc_fabric_route (slow, 0, 5, &r);
+  ck_assert_uint_eq (slow->links[r.links[0]].rail, 4);
+  sc_fabric_route (slow, 0, 1, &r);
+  ck_assert_double_eq (slow->links[r.links[0]].capacity, 11e9);
+  fix_fault (t, SC_FAULT_NVLINK, 0, 4, 0);
+  assert_refused (t, 6, SC_FABRIC_ERROR_UNREACHABLE, "GPU 0 of node 0 cannot reach GPU 4", "no PCIe");
+  t->types[0].pcie_bytes_per_s.value = 12e9;
+  g_autoptr (ScFabric) dead = sc_fabric_new (t, 6, NULL);
+  assert_route (dead, 0, 4, "pcie> >pcie");
+  assert_route (dead, 0, 5, "lanes lanes");
+  ck_assert_uint_eq (sc_fabric_lanes (dead, 0, 4), 0);
+}
+END_TEST
+
+START_TEST (pairs_with_a_bridge_reach_the_others_by_pcie)
+{
+  g_autoptr (ScTopology) t = bridged_pairs ();
+  g_autoptr (ScFabric) f = fabric_of (t);
+  assert_route (f, 0, 1, "lanes");
+  assert_route (f, 0, 2, "pcie> >pcie");
+  assert_route (f, 7, 0, "pcie> sw^ swv >pcie");
+  t->types[0].pcie_bytes_per_s.value = 0;
+  assert_refused (t, 8, SC_FABRIC_ERROR_UNREACHABLE, "GPU 0 of node 0 cannot reach GPU 2", "no PCIe");
+}
+END_TEST
+
+/* ---- hosts ---- */
+
+START_TEST (what_crosses_sockets_takes_the_link_between_them)
+{
+  g_autoptr (ScTopology) t = four_sockets (); /* GPUs 0-3 on socket 0, 4-7 on 1, ... */
+  g_autoptr (ScFabric) f = fabric_of (t);
+  ScRoute r;
+  assert_route (f, 0, 1, "pcie> >pcie");
+  assert_route (f, 0, 2, "pcie> sw^ swv >pcie");
+  for (guint a = 0; a < 16; a++)
+    for (guint b = 0; b < 16; b++)
+      if (a / 4 != b / 4)
+        {
+          assert_route (f, a, b, "pcie> sw^ skt swv >pcie");
+          sc_fabric_route (f, a, b, &r);
+          ck_assert_uint_eq (f->links[r.links[2]].rail, (a / 4) << 8 | b / 4);
+          ck_assert_double_eq (f->links[r.links[2]].capacity, 9e9);
+        }
+  assert_route (f, 0, 16, "pcie> nic> >nic >pcie");
+  sc_fabric_route (f, 13, 2, &r);
+  g_autofree char *name = sc_fabric_link_name (f, r.links[2]);
+  ck_assert_str_eq (name, "socket link 3 to 0 of node 0");
+
+  fix_fault (t, SC_FAULT_NIC, 0, 1, 0); /* of switch 1: its GPUs take NIC 2 of switch 2, on the next socket */
+  g_autoptr (ScFabric) g = fabric_of (t);
+  assert_route (g, 2, 16, "pcie> sw^ skt swv nic> >nic >pcie");
+  assert_route (g, 16, 2, "pcie> nic> >nic sw^ skt swv >pcie");
+
+  t->n_faults = 0;
+  t->types[0].nics = 1; /* serves all: at the host, on the socket of its first GPU */
+  g_autoptr (ScFabric) h = fabric_of (t);
+  assert_route (h, 1, 17, "pcie> sw^ nic> >nic swv >pcie");
+  assert_route (h, 5, 17, "pcie> sw^ skt nic> >nic swv >pcie");
+}
+END_TEST
+
+START_TEST (without_peer_to_peer_every_copy_climbs_to_the_host)
+{
+  g_autoptr (ScTopology) t = through_the_host ();
+  g_autoptr (ScFabric) f = fabric_of (t);
+  assert_route (f, 0, 1, "pcie> sw^ swv >pcie");
+  assert_route (f, 0, 4, "pcie> sw^ swv >pcie");
+  assert_route (f, 0, 8, "pcie> sw^ swv nic> >nic sw^ swv >pcie");
+  t->types[0].pcie_gpus_per_switch = 8; /* a single switch has a way up, too */
+  g_autoptr (ScFabric) one = fabric_of (t);
+  assert_route (one, 0, 7, "pcie> sw^ swv >pcie");
+}
+END_TEST
+
+/* ---- routing ---- */
+
+START_TEST (adaptive_routing_reaches_part_of_a_bundle)
+{
+  g_autoptr (ScTopology) t = three_tiers (), half = half_as_efficient ();
+  g_autoptr (ScFabric) f = fabric_of (t), g = fabric_of (half);
+  ck_assert_uint_eq (f->n_links, g->n_links);
+  for (guint32 l = 0; l < f->n_links; l++)
+    {
+      const gboolean tier = f->links[l].kind == SC_LINK_UP || f->links[l].kind == SC_LINK_DOWN;
+      ck_assert_double_eq (g->links[l].capacity, f->links[l].capacity * (tier ? 0.5 : 1));
+    }
+  t->routing_efficiency = 0.5; /* of no concern to ideal routing */
+  g_autoptr (ScFabric) h = fabric_of (t);
+  ck_assert_double_eq (h->links[h->tier_up[0][0]].capacity, f->links[f->tier_up[0][0]].capacity);
+}
+END_TEST
+
+static ScTopology *
+hashed (guint flows)
+{
+  ScTopology *const t = three_tiers ();
+  t->routing = SC_ROUTING_ECMP;
+  t->flows_per_connection = flows;
+  t->tiers[0].paths = 4;
+  t->tiers[1].paths = 16;
+  return t;
+}
+
+START_TEST (a_flow_keeps_to_one_path_of_each_bundle)
+{
+  g_autoptr (ScTopology) t = hashed (8), ideal = three_tiers ();
+  g_autoptr (ScFabric) f = fabric_of (t), whole = fabric_of (ideal);
+  ck_assert (f->flows == 8 && whole->flows == 1 && f->n_paths[0] == 4 && f->n_paths[1] == 16 && whole->n_paths[1] == 1);
+  guint counts[2][16] = { { 0 } };
+  for (guint32 a = 0; a < f->n_gpus; a++)
+    for (guint32 b = 0; b < f->n_gpus; b++)
+      for (guint flow = 0; flow < (a == b ? 0 : f->flows); flow++)
+        {
+          ScRoute r, again, wide;
+          sc_fabric_route_flow (f, a, f->gpus[a].nic, b, f->gpus[b].nic, flow, &r);
+          sc_fabric_route_flow (f, a, f->gpus[a].nic, b, f->gpus[b].nic, flow, &again);
+          sc_fabric_route (whole, a, b, &wide);
+          must (r.n == wide.n && r.n == again.n && r.latency_s == wide.latency_s);
+          for (guint i = 0; i < r.n; i++)
+            {
+              const ScLink *const l = &f->links[r.links[i]], *const w = &whole->links[wide.links[i]];
+              must (r.links[i] == again.links[i]);
+              must (l->kind == w->kind && l->owner == w->owner && l->rail == w->rail && l->tier == w->tier);
+              const gboolean tier = l->kind == SC_LINK_UP || l->kind == SC_LINK_DOWN;
+              must (fabs (l->capacity * (tier ? f->n_paths[l->tier] : 1) - w->capacity) < 1);
+              must (f->links[r.links[r.n - 1 - i]].path == l->path); /* down by the spine that it went up to */
+              if (l->kind == SC_LINK_UP)
+                counts[l->tier][l->path]++;
+            }
+        }
+  for (guint tier = 0; tier < 2; tier++) /* all paths alike, but for the luck of the draw: 5 sigma */
+    {
+      double sum = 0;
+      for (guint p = 0; p < t->tiers[tier].paths; p++)
+        sum += counts[tier][p];
+      const double mean = sum / t->tiers[tier].paths;
+      ck_assert_double_gt (mean, 1000);
+      for (guint p = 0; p < t->tiers[tier].paths; p++)
+        ck_assert_double_lt (fabs (counts[tier][p] - mean), 5 * sqrt (mean));
+    }
+}
+END_TEST
+
+/* Worked out apart from this program: another machine, or another day, must give the same. */
+START_TEST (paths_are_the_same_everywhere)
+{
+  static const guint8 noted[] = { 3, 0, 3, 6, 3, 7, 1, 0, 1, 1, 0, 6, 0, 6, 0, 15, 1, 9, 0, 11, 3, 5, 2, 0 };
+  g_autoptr (ScTopology) t = hashed (4);
+  g_autoptr (ScFabric) f = fabric_of (t);
+  guint n = 0;
+  for (guint32 a = 0; a < 3; a++)
+    for (guint flow = 0; flow < 4; flow++)
+      {
+        ScRoute r;
+        sc_fabric_route_flow (f, a, f->gpus[a].nic, 40 + a, f->gpus[40 + a].nic, flow, &r);
+        ck_assert_uint_eq (f->links[r.links[1]].path, noted[n]);
+        ck_assert_uint_eq (f->links[r.links[2]].path, noted[n + 1]);
+        n += 2;
+      }
+  ck_assert_uint_eq (n, G_N_ELEMENTS (noted));
+  /* and where the job begins does not matter */
+  t->first_node = 1;
+  g_autoptr (ScFabric) g = sc_fabric_new (t, 80, NULL);
+  for (guint32 a = 8; a < 20; a++)
+    {
+      ScRoute r, s;
+      sc_fabric_route (f, a, a + 32, &r);
+      sc_fabric_route (g, a - 8, a + 24, &s);
+      ck_assert_uint_eq (f->links[r.links[1]].path, g->links[s.links[1]].path);
+    }
+}
+END_TEST
+
+/* Expected load of the fullest of n paths that n flows choose among, by the thousand draws: 2.597 for 8, 3.078 for 16
+ * (balls into bins; exact values of the multinomial). */
+START_TEST (flows_collide_as_often_as_chance_has_it)
+{
+  static const struct { guint n; double most; } rows[] = { { 8, 2.597 }, { 16, 3.078 } };
+  for (guint row = 0; row < G_N_ELEMENTS (rows); row++)
+    {
+      const guint n = rows[row].n;
+      g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 512, .leaf = n, .classic = TRUE });
+      t->types[0].gpus = t->types[0].nics = 1;
+      t->n_gpus = 512;
+      t->routing = SC_ROUTING_ECMP;
+      t->tiers[0].paths = n;
+      g_autoptr (ScFabric) f = fabric_of (t);
+      double sum = 0;
+      guint draws = 0;
+      for (guint32 from = 0; from < 512; from += n)
+        for (guint32 to = 0; to < 512; to += n)
+          {
+            if (from == to)
+              continue;
+            guint load[16] = { 0 }, most = 0;
+            for (guint i = 0; i < n; i++)
+              {
+                ScRoute r;
+                sc_fabric_route (f, from + i, to + i, &r);
+                const guint here = ++load[f->links[r.links[1]].path];
+                most = MAX (most, here);
+              }
+            sum += most;
+            draws++;
+          }
+      ck_assert_double_eq_tol (sum / draws, rows[row].most, 5 * 0.75 / sqrt (draws)); /* 5 standard errors */
+    }
+}
+END_TEST
+
+START_TEST (link_names_say_where)
+{
+  g_autoptr (ScTopology) t = hashed (1);
+  g_autoptr (ScFabric) f = fabric_of (t);
+  static const struct { guint tier, unit, offset; const char *name; } rows[] = {
+    { 0, 4, 2 * 2 * 4, "leaf 4 up-links, rail 2, path 0" },
+    { 0, 4, 2 * 2 * 4 + 7, "leaf 4 down-links, rail 2, path 3" },
+    { 1, 2, 2 * 11, "fabric.tiers.1 unit 2 up-links, path 11" },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autofree char *name = sc_fabric_link_name (f, f->tier_up[rows[i].tier][rows[i].unit] + rows[i].offset);
+      ck_assert_str_eq (name, rows[i].name);
+    }
+  g_autoptr (ScTopology) classic = classic_leaves ();
+  g_autoptr (ScFabric) g = fabric_of (classic);
+  g_autofree char *plain = sc_fabric_link_name (g, g->tier_up[0][1] + 1);
+  ck_assert_str_eq (plain, "leaf 1 down-links");
+}
+END_TEST
+
+/* ---- up-links that are slow, dead, or taken ---- */
+
+START_TEST (a_slow_bundle_is_slow_both_ways)
+{
+  g_autoptr (ScTopology) t = slow_uplinks (), sound = three_tiers ();
+  g_autoptr (ScFabric) f = fabric_of (t), whole = fabric_of (sound);
+  for (guint32 l = 0; l < f->n_links; l++)
+    {
+      const ScLink *const k = &f->links[l];
+      const gboolean tier = k->kind == SC_LINK_UP || k->kind == SC_LINK_DOWN;
+      const double factor = tier && k->tier == 0 && k->owner == 1 && k->rail == 3 ? 0.25 : tier && k->tier == 1 && k->owner == 0 ? 0.5 : 1;
+      ck_assert_double_eq (k->capacity, whole->links[l].capacity * factor);
+    }
+  t->routing = SC_ROUTING_ECMP;
+  t->tiers[0].paths = 4;
+  g_autoptr (ScFabric) hash = fabric_of (t);
+  for (guint p = 0; p < 8; p++)
+    ck_assert_double_eq (hash->links[hash->tier_up[0][1] + 2 * 3 * 4 + p].capacity, 50e9 / 4 * 0.25);
+}
+END_TEST
+
+START_TEST (dead_uplinks_are_refused_where_a_job_needs_them)
+{
+  g_autoptr (ScTopology) t = three_tiers (); /* leaves of 2 nodes, pods of 4 */
+  fix_tier_fault (t, 0, 1, 3, 0);            /* below it nodes 2 and 3 */
+  assert_refused (t, 96, SC_FABRIC_ERROR_UNREACHABLE, "leaf 1 up-links, rail 3 are dead", "only way from the nodes below");
+  assert_refused (t, 17, SC_FABRIC_ERROR_UNREACHABLE, "leaf 1", "only way");
+  g_autoptr (ScFabric) before = sc_fabric_new (t, 16, NULL);
+  ck_assert_ptr_nonnull (before);
+  t->first_node = 2;
+  assert_refused (t, 16, SC_FABRIC_ERROR_UNREACHABLE, "leaf 1", "only way to other rails");
+  g_autoptr (ScFabric) one_node = sc_fabric_new (t, 8, NULL);
+  ck_assert_ptr_nonnull (one_node);
+  t->first_node = 4;
+  g_autoptr (ScFabric) behind = sc_fabric_new (t, 64, NULL);
+  ck_assert_ptr_nonnull (behind);
+
+  g_autoptr (ScTopology) pod = three_tiers ();
+  fix_tier_fault (pod, 1, 0, 0, 0);
+  g_autoptr (ScFabric) inside = sc_fabric_new (pod, 32, NULL); /* nothing leaves the pod */
+  ck_assert_ptr_nonnull (inside);
+  assert_refused (pod, 33, SC_FABRIC_ERROR_UNREACHABLE, "fabric.tiers.1 unit 0 up-links are dead", "only way");
+}
+END_TEST
+
+START_TEST (others_take_their_share_of_every_link_on_their_way)
+{
+  g_autoptr (ScTopology) t = busy_neighbours (), idle = three_tiers (); /* nodes 0 to 4, 10 GB/s a NIC: 0>1>2>3>4>0 */
+  g_autoptr (ScFabric) f = fabric_of (t), whole = fabric_of (idle);
+  for (guint32 l = 0; l < f->n_links; l++)
+    {
+      const ScLink *const k = &f->links[l];
+      double taken = 0;
+      if (k->kind == SC_LINK_NIC_OUT || k->kind == SC_LINK_NIC_IN)
+        taken = k->owner < 5 ? 10e9 : 0;
+      else if ((k->kind == SC_LINK_UP || k->kind == SC_LINK_DOWN) && k->tier == 0)
+        taken = k->owner < 3 ? 10e9 : 0; /* 1>2, 3>4 and 4>0 leave a leaf, each rail on its own */
+      else if (k->kind == SC_LINK_UP || k->kind == SC_LINK_DOWN)
+        taken = k->owner < 2 ? 8 * 10e9 : 0; /* 3>4 and 4>0 leave a pod */
+      ck_assert_double_eq_tol (k->capacity, whole->links[l].capacity - taken, 1);
+    }
+  /* those outside a job share its up-links, but not its NICs */
+  t->first_node = 5;
+  t->backgrounds[0].first_node = 4;
+  t->backgrounds[0].nodes = 3; /* 4>5>6>4 */
+  g_autoptr (ScFabric) job = sc_fabric_new (t, 8, NULL);
+  ck_assert_ptr_nonnull (job);
+  ck_assert_double_eq_tol (job->links[job->nic_out[5]].capacity, 40e9, 1);
+  ck_assert_double_eq_tol (job->links[job->tier_up[0][2]].capacity, 40e9, 1); /* 5>6 up */
+  ck_assert_double_eq_tol (job->links[job->tier_up[0][2] + 1].capacity, 40e9, 1); /* 6>4 down */
+
+  /* hashed, the sum over the paths is the same */
+  g_autoptr (ScTopology) h = hashed (8);
+  fix_background (h, 0, 5, 1e9);
+  g_autoptr (ScFabric) g = fabric_of (h);
+  double sum = 0;
+  for (guint p = 0; p < 4; p++)
+    sum += g->links[g->tier_up[0][0] + 2 * p].capacity;
+  ck_assert_double_eq_tol (sum, 50e9 - 1e9, 1);
+}
+END_TEST
+
+START_TEST (others_must_leave_something)
+{
+  g_autoptr (ScTopology) t = three_tiers ();
+  fix_background (t, 0, 2, 49e9);
+  g_autoptr (ScFabric) f = fabric_of (t);
+  ck_assert_double_eq_tol (f->links[f->nic_out[0]].capacity, 1e9, 1);
+  fix_background (t, 1, 2, 0.6e9);
+  assert_refused (t, 96, SC_FABRIC_ERROR_CAPACITY, "99.2 % of what NIC 0 out of node 1 can carry", "less than 99 %");
+  g_autoptr (ScFabric) elsewhere = sc_fabric_new (t, 8, NULL); /* node 0 alone */
+  ck_assert_ptr_nonnull (elsewhere);
+  fix_fault (t, SC_FAULT_NIC, 1, 0, 0); /* a dead NIC takes no traffic, so the next one is named */
+  assert_refused (t, 96, SC_FABRIC_ERROR_CAPACITY, "NIC 1 out of node 1", "less than 99 %");
+}
+END_TEST
+
+START_TEST (a_link_without_capacity_and_too_many_links_are_refused)
+{
+  g_autoptr (ScTopology) t = plain_nodes ();
+  t->types[0].nic_bytes_per_s.value = 0;
+  assert_refused (t, 32, SC_FABRIC_ERROR_CAPACITY, "NIC 0 out of node 0", "capacity of 0");
+  g_autoptr (ScTopology) many = fix_topology ((FixFabric) { .nodes = 2000, .leaf = 1 });
+  many->routing = SC_ROUTING_ECMP;
+  many->tiers[0].paths = 1024;
+  assert_refused (many, many->n_gpus, SC_FABRIC_ERROR_TOO_LARGE, "/fabric/tiers/0", "1024 paths");
+}
+END_TEST
+
 static Suite *
 fabric_suite (void)
 {
@@ -688,6 +1166,29 @@ fabric_suite (void)
   tcase_add_test (routes, nodes_of_two_types);
   tcase_add_test (routes, a_job_may_begin_at_a_later_node);
   suite_add_tcase (s, routes);
+  tcase_add_test (routes, link_names_say_where);
+  TCase *const mesh = tcase_create ("meshes");
+  tcase_add_test (mesh, direct_links_are_as_wide_as_their_number);
+  tcase_add_test (mesh, a_mesh_passes_on_by_gpus_of_the_job_alone);
+  tcase_add_test (mesh, pairs_with_a_bridge_reach_the_others_by_pcie);
+  suite_add_tcase (s, mesh);
+  TCase *const hosts = tcase_create ("hosts");
+  tcase_add_test (hosts, what_crosses_sockets_takes_the_link_between_them);
+  tcase_add_test (hosts, without_peer_to_peer_every_copy_climbs_to_the_host);
+  suite_add_tcase (s, hosts);
+  TCase *const routing = tcase_create ("routing");
+  tcase_add_test (routing, adaptive_routing_reaches_part_of_a_bundle);
+  tcase_add_test (routing, a_flow_keeps_to_one_path_of_each_bundle);
+  tcase_add_test (routing, paths_are_the_same_everywhere);
+  tcase_add_test (routing, flows_collide_as_often_as_chance_has_it);
+  suite_add_tcase (s, routing);
+  TCase *const taken = tcase_create ("slow, dead or taken");
+  tcase_add_test (taken, a_slow_bundle_is_slow_both_ways);
+  tcase_add_test (taken, dead_uplinks_are_refused_where_a_job_needs_them);
+  tcase_add_test (taken, others_take_their_share_of_every_link_on_their_way);
+  tcase_add_test (taken, others_must_leave_something);
+  tcase_add_test (taken, a_link_without_capacity_and_too_many_links_are_refused);
+  suite_add_tcase (s, taken);
   TCase *const faults = tcase_create ("faults");
   tcase_add_test (faults, a_dead_nic_hands_its_gpus_to_the_next_living_one);
   tcase_add_test (faults, what_cannot_be_reached_is_refused);

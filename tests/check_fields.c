@@ -369,6 +369,7 @@ START_TEST (every_row_is_sound)
     &sc_nvlink_table,   &sc_pcie_table,        &sc_nics_table,     &sc_node_run_table,
     &sc_fabric_table,   &sc_tier_table,        &sc_fault_table,    &sc_fault_place_table,
     &sc_workload_table, &sc_software_table,    &sc_model_table,    &sc_plan_table,
+    &sc_uplink_table,   &sc_background_table,
   };
   for (guint t = 0; t < G_N_ELEMENTS (tables); t++)
     for (const ScField *field = tables[t]->fields; field->key != NULL; field++)

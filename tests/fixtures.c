@@ -60,6 +60,20 @@ fix_fault (ScTopology *t, ScFaultKind kind, guint node, guint index, double fact
   t->faults[t->n_faults++] = (ScFault) { kind, node, index, factor };
 }
 
+void
+fix_tier_fault (ScTopology *t, guint tier, guint unit, guint rail, double factor)
+{
+  t->tier_faults = g_renew (ScTierFault, t->tier_faults, t->n_tier_faults + 1);
+  t->tier_faults[t->n_tier_faults++] = (ScTierFault) { tier, unit, rail, factor };
+}
+
+void
+fix_background (ScTopology *t, guint first_node, guint nodes, double bytes_per_s)
+{
+  t->backgrounds = g_renew (ScBackground, t->backgrounds, t->n_backgrounds + 1);
+  t->backgrounds[t->n_backgrounds++] = (ScBackground) { first_node, nodes, { .value = bytes_per_s } };
+}
+
 static const ScFramework instant = { .name = "instant", .version = "test", .fused_wgrad = TRUE, .fp32_main_grads = TRUE };
 
 ScWorkload *

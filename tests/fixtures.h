@@ -21,6 +21,8 @@ typedef struct
 /* NVLink 450 GB/s a GPU, one NIC of 50 GB/s a GPU. */
 ScTopology *fix_topology (FixFabric fabric);
 void        fix_fault (ScTopology *topology, ScFaultKind kind, guint node, guint index, double factor);
+void        fix_tier_fault (ScTopology *topology, guint tier, guint unit, guint rail, double factor);
+void        fix_background (ScTopology *topology, guint first_node, guint nodes, double bytes_per_s);
 
 typedef struct
 {

@@ -9,9 +9,11 @@ node_type_clear (ScNodeType *type)
   g_free (type->device_name);
   sc_cited_clear (&type->nvlink_bytes_per_s);
   sc_cited_clear (&type->nvlink_latency_s);
+  g_free (type->nvlink_lanes);
   sc_cited_clear (&type->pcie_bytes_per_s);
   sc_cited_clear (&type->pcie_latency_s);
   sc_cited_clear (&type->pcie_uplink_bytes_per_s);
+  sc_cited_clear (&type->pcie_socket_bytes_per_s);
   sc_cited_clear (&type->nic_bytes_per_s);
   sc_cited_clear (&type->nic_latency_s);
   sc_cited_clear (&type->host_factor);
@@ -34,6 +36,10 @@ sc_topology_free (ScTopology *topology)
   g_free (topology->tiers);
   sc_cited_clear (&topology->collective_launch_s);
   g_free (topology->faults);
+  g_free (topology->tier_faults);
+  for (guint i = 0; i < topology->n_backgrounds; i++)
+    sc_cited_clear (&topology->backgrounds[i].bytes_per_s);
+  g_free (topology->backgrounds);
   g_clear_pointer (&topology->devices, g_ptr_array_unref);
   g_free (topology);
 }
