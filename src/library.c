@@ -168,7 +168,7 @@ library_set_not_found (const LibraryKind *kind, const char *argument, GError **e
 
 /* All of @fd up to the limit, NUL-ended.  Pipes and the like have no size beforehand. */
 static char *
-library_read (int fd, const char *display_name, gsize *ret_length, GError **error)
+library_read (int fd, const char *display_name, guint max_bytes, gsize *ret_length, GError **error)
 {
   g_autoptr (GByteArray) bytes = g_byte_array_new ();
   for (;;)
@@ -186,10 +186,10 @@ library_read (int fd, const char *display_name, gsize *ret_length, GError **erro
       if (n == 0)
         break;
       g_byte_array_append (bytes, block, (guint) n);
-      if (bytes->len > SC_LIBRARY_MAX_BYTES)
+      if (bytes->len > max_bytes)
         {
           g_set_error (error, SC_LIBRARY_ERROR, SC_LIBRARY_ERROR_TOO_LARGE, "%s: has more than %u bytes",
-                       display_name, SC_LIBRARY_MAX_BYTES);
+                       display_name, max_bytes);
           return NULL;
         }
     }
@@ -199,7 +199,7 @@ library_read (int fd, const char *display_name, gsize *ret_length, GError **erro
 }
 
 static gboolean
-library_check_file (int fd, const char *display_name, GError **error)
+library_check_file (int fd, const char *display_name, const char *expected, guint max_bytes, GError **error)
 {
   struct stat info;
   if (fstat (fd, &info) != 0)
@@ -210,23 +210,22 @@ library_check_file (int fd, const char *display_name, GError **error)
     }
   if (S_ISDIR (info.st_mode) || S_ISBLK (info.st_mode))
     {
-      g_set_error (error, SC_LIBRARY_ERROR, SC_LIBRARY_ERROR_NOT_A_FILE, "%s: is a %s, expected a JSON file",
-                   display_name, S_ISDIR (info.st_mode) ? "directory" : "disk");
+      g_set_error (error, SC_LIBRARY_ERROR, SC_LIBRARY_ERROR_NOT_A_FILE, "%s: is a %s, expected %s",
+                   display_name, S_ISDIR (info.st_mode) ? "directory" : "disk", expected);
       return FALSE;
     }
-  if (S_ISREG (info.st_mode) && info.st_size > SC_LIBRARY_MAX_BYTES)
+  if (S_ISREG (info.st_mode) && info.st_size > max_bytes)
     {
       g_set_error (error, SC_LIBRARY_ERROR, SC_LIBRARY_ERROR_TOO_LARGE,
                    "%s: has %" G_GINT64_FORMAT " bytes, expected at most %u", display_name, (gint64) info.st_size,
-                   SC_LIBRARY_MAX_BYTES);
+                   max_bytes);
       return FALSE;
     }
   return TRUE;
 }
 
-/* The file @path.  Where there is none, NOT_FOUND: the caller looks further. */
-static char *
-library_read_file (const char *path, gsize *ret_length, GError **error)
+char *
+sc_library_read_file (const char *path, const char *expected, guint max_bytes, gsize *ret_length, GError **error)
 {
   const int fd = g_open (path, O_RDONLY | O_CLOEXEC | O_NOCTTY, 0);
   if (fd < 0)
@@ -239,9 +238,18 @@ library_read_file (const char *path, gsize *ret_length, GError **error)
       g_set_error (error, SC_LIBRARY_ERROR, code, "%s: cannot open: %s", path, g_strerror (why));
       return NULL;
     }
-  char *text = library_check_file (fd, path, error) ? library_read (fd, path, ret_length, error) : NULL;
+  char *text = library_check_file (fd, path, expected, max_bytes, error)
+                   ? library_read (fd, path, max_bytes, ret_length, error)
+                   : NULL;
   close (fd);
   return text;
+}
+
+/* The JSON file @path.  Where there is none, NOT_FOUND: the caller looks further. */
+static char *
+library_read_json (const char *path, gsize *ret_length, GError **error)
+{
+  return sc_library_read_file (path, "a JSON file", SC_LIBRARY_MAX_BYTES, ret_length, error);
 }
 
 /* @name below the folders of data; *@ret_text is NULL where it is in none of them. */
@@ -259,7 +267,7 @@ library_read_installed (const LibraryKind *kind, const char *name, char **ret_te
         continue;
       g_autofree char *path = g_build_filename (folders[i], kind->folder, file, NULL);
       g_autoptr (GError) why = NULL;
-      *ret_text = library_read_file (path, ret_length, &why);
+      *ret_text = library_read_json (path, ret_length, &why);
       if (*ret_text != NULL)
         {
           *ret_path = g_steal_pointer (&path);
@@ -291,7 +299,7 @@ library_search (const LibraryKind *kind, const char *argument, char **ret_displa
                 GError **error)
 {
   g_autoptr (GError) no_file = NULL;
-  char *text = library_read_file (argument, ret_length, &no_file);
+  char *text = library_read_json (argument, ret_length, &no_file);
   if (text != NULL)
     {
       *ret_display_name = g_strdup (argument);
@@ -336,7 +344,7 @@ sc_library_load (const char *kind, const char *argument, char **ret_display_name
   if (strcmp (argument, "-") == 0)
     {
       display_name = g_strdup ("(stdin)");
-      text = library_read (STDIN_FILENO, display_name, &length, error);
+      text = library_read (STDIN_FILENO, display_name, SC_LIBRARY_MAX_BYTES, &length, error);
     }
   else
     text = library_search (k, argument, &display_name, &length, error);

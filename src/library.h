@@ -49,3 +49,6 @@ const char *sc_library_find (const char *kind, const char *name, gsize *ret_leng
  * program its path in the source tree, so that names relative to it resolve here as well.  @ret_length may be NULL. */
 char *sc_library_load (const char *kind, const char *argument, char **ret_display_name, gsize *ret_length,
                        GError **error);
+
+/* All of the file @path, NUL-ended; NULL and SC_LIBRARY_ERROR.  @expected: what it should be, for messages ("a log"). */
+char *sc_library_read_file (const char *path, const char *expected, guint max_bytes, gsize *ret_length, GError **error);
