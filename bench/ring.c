@@ -56,17 +56,23 @@ main (void)
   const ScBench folded_bench = sc_bench_begin ();
   g_autoptr (ScFabric) fabric = sc_fabric_new (&topology, N_HOSTS, NULL);
   g_autoptr (ScLayout) layout = sc_layout_new (&workload);
-  g_autoptr (ScLoads) loads = sc_loads_new (layout, fabric);
+  g_autoptr (ScLoads) loads = sc_loads_new (layout, fabric, NULL, 0);
   g_autofree guint32 *colour = g_new0 (guint32, N_HOSTS);
   g_autoptr (ScFold) fold = sc_fold_new (layout, fabric, loads, colour, 0, FALSE);
   const guint32 family = fold->family_of[0]; /* the data-parallel group: all hosts */
-  const ScCallForm form = sc_collective_form (&sc_collective_ring, SC_COLL_ALL_REDUCE, &loads->shapes[0], N_BYTES);
+  ScCollChoice choice;
+  if (!sc_collective_choose (SC_COLL_ALL_REDUCE, &loads->shapes[0], N_BYTES, &sc_collective_ring, SC_N_PROTOS, &choice, NULL))
+    return 1;
+  sc_collective_time (&choice, SC_COLL_ALL_REDUCE, &loads->shapes[0], N_BYTES, &loads->walks[0].bound);
+  ScCallForm form;
+  sc_collective_form (&choice, SC_COLL_ALL_REDUCE, &loads->shapes[0], N_BYTES, &form);
   g_autoptr (ScProgram) folded = sc_program_new ();
   for (guint32 i = 0; i < fold->n_link_classes; i++)
     sc_program_add_link (folded, 1);
   sc_program_add_call (folded, sc_program_add_group (folded, fold->family_members[family]), 0, 0, 0, 0);
-  sc_program_add_part (folded, form.connection_bytes, form.cap, fold->uses + fold->uses_first[family],
-                       fold->uses_first[family + 1] - fold->uses_first[family]);
+  guint32 n_uses;
+  const guint32 first = sc_fold_uses (fold, loads, family, &loads->walks[0], 0, &n_uses);
+  sc_program_add_part (folded, form.parts[0].bytes, form.parts[0].cap, fold->uses + first, n_uses);
   sc_program_add_actor (folded, 1, FALSE);
   sc_program_call (folded, 0, 0);
   const double as_load = simulate (folded, "folded, with placing and folding", &folded_bench, 1);

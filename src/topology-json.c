@@ -208,6 +208,11 @@ static const ScField background_fields[] = {
 };
 const ScFieldTable sc_background_table = { .title = "topology: background[]", .fields = background_fields, PLAIN };
 
+static const ScChoice libraries[] = {
+  { "textbook", SC_TEXTBOOK, FALSE }, { "nccl-2.29", 2029, FALSE }, { "nccl-2.25", 2025, FALSE }, { "nccl-2.23", 2023, FALSE }, { "nccl-2.19", 2019, FALSE },
+  { "nccl-2.18", 2018, FALSE },       { "nccl-2.14", 2014, FALSE }, { "nccl-2.8", 2008, FALSE },  { "nccl-2.5", 2005, FALSE },  { .name = NULL },
+};
+
 static const ScField topology_fields[] = {
   { "name", SC_FIELD_STRING, .offset = offsetof (ScTopology, name), .help = "Name" },
   { "summary", SC_FIELD_STRING, .derived = "none", .offset = offsetof (ScTopology, summary),
@@ -223,6 +228,9 @@ static const ScField topology_fields[] = {
     .help = "The network between nodes" },
   { "collective_launch", SC_FIELD_CITED, LATENCY, .offset = offsetof (ScTopology, collective_launch_s),
     .help = "Fixed part of a collective's time" },
+  { "collectives", SC_FIELD_CHOICE, .choices = libraries, .fallback = "textbook",
+    .offset = offsetof (ScTopology, collectives),
+    .help = "What executes collectives: a version of NCCL, or textbook: closed forms over the links" },
   { "faults", SC_FIELD_OTHER, .table = &sc_fault_table, .derived = "none",
     .help = "What is slower than its type says" },
   { "background", SC_FIELD_OTHER, .table = &sc_background_table, .derived = "none",

@@ -123,7 +123,7 @@ group_new (const Shape *s, ScCommKind kind, gboolean with_latencies)
       g->n = 2;
     }
   g->layout = layout_of_one_group (g->topology->n_gpus, kind, g->gpus, g->n);
-  g->loads = sc_loads_new (g->layout, g->fabric);
+  g->loads = sc_loads_new (g->layout, g->fabric, NULL, 0);
   g->shape = &g->loads->shapes[0];
   g_autofree guint32 *colour = g_new0 (guint32, g->topology->n_gpus);
   g->fold = sc_fold_new (g->layout, g->fabric, g->loads, colour, 0, FALSE);
@@ -178,18 +178,29 @@ run (ScProgram *p)
 }
 
 static void
-count_hop (gpointer data, guint channel G_GNUC_UNUSED, guint position G_GNUC_UNUSED, const ScRoute *route)
+count_hop (gpointer data, guint part G_GNUC_UNUSED, guint channel G_GNUC_UNUSED, guint position G_GNUC_UNUSED, const ScRoute *route)
 {
   guint32 *const count = data;
   for (guint i = 0; i < route->n; i++)
     count[route->links[i]]++;
 }
 
+static ScCallForm
+form_of (const Group *g, const ScCollective *row, ScCollKind kind, double bytes)
+{
+  ScCollChoice choice;
+  ck_assert (sc_collective_choose (kind, g->shape, bytes, row, SC_N_PROTOS, &choice, NULL));
+  sc_collective_time (&choice, kind, g->shape, bytes, &(ScBound) { 0, 0, SC_NONE, SC_NONE });
+  ScCallForm form;
+  sc_collective_form (&choice, kind, g->shape, bytes, &form);
+  return form;
+}
+
 /* As a load on all links of the fabric, each as wide as it is. */
 static ScTrace *
 simulate_load (const Group *g, const ScCollective *row, ScCollKind kind, double bytes)
 {
-  const ScCallForm form = sc_collective_form (row, kind, g->shape, bytes);
+  const ScCallForm form = form_of (g, row, kind, bytes);
   g_autoptr (ScProgram) p = program_new (g->n);
   g_autoptr (GArray) uses = g_array_new (FALSE, FALSE, sizeof (ScUse));
   g_autofree guint32 *count = g_new0 (guint32, g->fabric->n_links);
@@ -198,15 +209,15 @@ simulate_load (const Group *g, const ScCollective *row, ScCollKind kind, double 
   sc_program_add_call (p, 0, 0, sc_time_from_s (form.delay_s), 0, 0);
   if (row->walk != NULL)
     {
-      row->walk (g->fabric, g->gpus, g->n, count_hop, count);
+      row->walk (g->fabric, g->gpus, g->n, kind, count_hop, count);
       for (guint32 l = 0; l < g->fabric->n_links; l++)
         if (count[l] > 0)
           {
             const ScUse use = { count[l], l };
             g_array_append_val (uses, use);
           }
-      if (form.connection_bytes > 0)
-        sc_program_add_part (p, form.connection_bytes, form.cap, (const ScUse *) (gconstpointer) uses->data, uses->len);
+      if (form.n_parts > 0)
+        sc_program_add_part (p, form.parts[0].bytes, form.parts[0].cap, (const ScUse *) (gconstpointer) uses->data, uses->len);
     }
   add_members (p, g->n);
   return run (p);
@@ -216,13 +227,13 @@ simulate_load (const Group *g, const ScCollective *row, ScCollKind kind, double 
 static ScTime
 simulate_folded (const Group *g, const ScCollective *row, ScCollKind kind, double bytes)
 {
-  const ScCallForm form = sc_collective_form (row, kind, g->shape, bytes);
+  const ScCallForm form = form_of (g, row, kind, bytes);
   g_autoptr (ScProgram) p = program_new (g->fold->family_members[0]);
   for (guint32 i = 0; i < g->fold->n_link_classes; i++)
     sc_program_add_link (p, 1);
   sc_program_add_call (p, 0, 0, sc_time_from_s (form.delay_s), 0, 0);
-  if (row->walk != NULL && form.connection_bytes > 0)
-    sc_program_add_part (p, form.connection_bytes, form.cap, g->fold->uses, g->fold->uses_first[1]);
+  if (form.n_parts > 0)
+    sc_program_add_part (p, form.parts[0].bytes, form.parts[0].cap, g->fold->uses, g->fold->uses_first[1]);
   add_members (p, g->fold->family_members[0]);
   g_autoptr (ScTrace) t = run (p);
   return t->end;
@@ -263,7 +274,8 @@ for_each_call (const Shape *shape, CallFunc visit)
 {
   guint n = 0;
   for (const ScCollective *const *row = sc_collective_all (); *row != NULL; row++)
-    for (guint kind = 0; kind < SC_N_COLLS; kind++)
+    if (!(*row)->on_request)
+    for (guint kind = 0; kind < SC_N_COLLS; kind++) if (kind != SC_COLL_ALL_TO_ALL && kind != SC_COLL_SEND_RECEIVE)
       for (guint latency = 0; latency < 2; latency++)
         if ((*row)->kinds & 1u << kind)
           {
@@ -332,7 +344,7 @@ is_way_in (const Shape *s, const ScLink *link)
 static void
 check_bytes (const Shape *s, const ScCollective *row, ScCollKind kind, gboolean with_latencies)
 {
-  if (row->walk == NULL)
+  if (row->walk == NULL || kind == SC_COLL_REDUCE) /* the reduction is the broadcast turned round */
     return;
   g_autoptr (Group) g = group_new (s, comm_kind_of (kind), with_latencies);
   const double bytes = 1024.0 * 1024 * 840; /* divides by every group here */
@@ -415,10 +427,11 @@ END_TEST
 START_TEST (longer_calls_take_longer)
 {
   for (guint latency = 0; latency < 2; latency++)
-    for (guint kind = 0; kind < SC_N_COLLS; kind++)
+    for (guint kind = 0; kind < SC_N_COLLS; kind++) if (kind != SC_COLL_ALL_TO_ALL && kind != SC_COLL_SEND_RECEIVE)
       {
         g_autoptr (Group) g = group_new (&shapes[_i], comm_kind_of ((ScCollKind) kind), latency > 0);
         for (const ScCollective *const *row = sc_collective_all (); *row != NULL; row++)
+    if (!(*row)->on_request)
           {
             double before = 0;
             for (double bytes = 1; bytes <= MIN ((*row)->max_bytes, 1e12) && (*row)->kinds & 1u << kind; bytes *= 1.7)
@@ -451,7 +464,7 @@ START_TEST (larger_groups_take_longer)
                 ck_assert_double_ge (alone, before[kind] * (1 - 1e-14));
                 before[kind] = alone;
               }
-            const double scalar = sc_collective_tree.alone_s (SC_COLL_ALL_REDUCE, g->shape, 4);
+            const double scalar = sc_collective_scalar.alone_s (SC_COLL_ALL_REDUCE, g->shape, 4);
             ck_assert_double_ge (scalar, before[SC_COLL_SEND]);
             before[SC_COLL_SEND] = scalar; /* the free place */
           }
@@ -462,14 +475,17 @@ END_TEST
 START_TEST (the_fastest_row_is_chosen)
 {
   for (guint latency = 0; latency < 2; latency++)
-    for (guint kind = 0; kind < SC_N_COLLS; kind++)
+    for (guint kind = 0; kind < SC_N_COLLS; kind++) if (kind != SC_COLL_ALL_TO_ALL && kind != SC_COLL_SEND_RECEIVE)
       {
         g_autoptr (Group) g = group_new (&shapes[_i], comm_kind_of ((ScCollKind) kind), latency > 0);
         for (guint i = 0; i < G_N_ELEMENTS (sizes); i++)
           {
-            const ScCollective *const best = sc_collective_choose ((ScCollKind) kind, g->shape, sizes[i]);
+            ScCollChoice choice;
+            ck_assert (sc_collective_choose ((ScCollKind) kind, g->shape, sizes[i], NULL, SC_N_PROTOS, &choice, NULL));
+            const ScCollective *const best = choice.row;
             ck_assert (best->kinds & 1u << kind && sizes[i] <= best->max_bytes);
             for (const ScCollective *const *row = sc_collective_all (); *row != NULL; row++)
+    if (!(*row)->on_request)
               if ((*row)->kinds & 1u << kind && sizes[i] <= (*row)->max_bytes)
                 ck_assert_double_le (best->alone_s ((ScCollKind) kind, g->shape, sizes[i]),
                                      (*row)->alone_s ((ScCollKind) kind, g->shape, sizes[i]));
@@ -483,7 +499,7 @@ END_TEST
 static void
 check_messages (const Shape *s, const ScCollective *row, ScCollKind kind, gboolean with_latencies)
 {
-  if (row->expand == NULL || with_latencies || kind == SC_COLL_BROADCAST)
+  if (row->expand == NULL || with_latencies || kind == SC_COLL_BROADCAST || kind == SC_COLL_REDUCE)
     return;
   g_autoptr (Group) g = group_new (s, comm_kind_of (kind), FALSE);
   const double bytes = 840e6, alone = row->alone_s (kind, g->shape, bytes) * SC_PS_PER_S;
@@ -780,7 +796,7 @@ START_TEST (rows_and_kinds_are_found_by_name)
       ck_assert ((*row)->walk == NULL || (*row)->connection_bytes != NULL);
       kinds |= (*row)->kinds;
     }
-  ck_assert_uint_eq (kinds, (1u << SC_N_COLLS) - 1);
+  ck_assert_uint_eq (kinds | 1u << SC_COLL_ALL_TO_ALL | 1u << SC_COLL_SEND_RECEIVE, (1u << SC_N_COLLS) - 1);
   ck_assert_ptr_null (sc_collective_find ("pigeon"));
   ck_assert_str_eq (sc_coll_kind_name (SC_COLL_REDUCE_SCATTER), "reduce-scatter");
 }

@@ -106,6 +106,12 @@ ignore_moved (gpointer data G_GNUC_UNUSED, guint32 id G_GNUC_UNUSED, guint32 ver
 {
 }
 
+static gboolean
+has_walk (const ScLoads *loads, guint32 comm)
+{
+  return loads->walk_first[comm] < loads->walk_first[comm + 1];
+}
+
 /* Rates of the families when some of them are active: on the kept link classes, and on all links of all groups. */
 static void
 check_subset (const FixRun *run, guint64 subset)
@@ -119,24 +125,27 @@ check_subset (const FixRun *run, guint64 subset)
     capacity[i] = run->fabric->links[i].capacity;
   ScFlows *const folded = sc_flows_new (one, f->n_link_classes), *const plain = sc_flows_new (capacity, run->fabric->n_links);
   g_autofree guint32 *family_flow = g_new (guint32, f->n_families), *comm_flow = g_new (guint32, run->layout->n_comms);
-  g_autoptr (GArray) uses = g_array_new (FALSE, FALSE, sizeof (ScUse));
-  for (guint32 c = 0; c < run->layout->n_comms; c++) /* reserve: uses are borrowed while flows live */
-    for (guint32 i = loads->first[c]; i < loads->first[c + 1]; i++)
-      {
-        const ScUse use = { loads->loads[i].count, loads->loads[i].link };
-        g_array_append_val (uses, use);
-      }
+  g_autofree ScUse *uses = g_new (ScUse, MAX (loads->part_first[loads->n_parts], 1)); /* borrowed while flows live */
+  for (guint32 i = 0; i < loads->part_first[loads->n_parts]; i++)
+    uses[i] = (ScUse) { loads->loads[i].count, loads->loads[i].link };
   for (guint32 k = 0; k < f->n_families; k++)
-    if (subset >> k & 1)
-      family_flow[k] = sc_flows_start (folded, 0, f->uses + f->uses_first[k], f->uses_first[k + 1] - f->uses_first[k], 1e15, INFINITY, 0, 0);
+    if ((subset >> k & 1) && has_walk (loads, f->family_comm[k]))
+      {
+        guint32 n_uses;
+        const guint32 first = sc_fold_uses (f, loads, k, &loads->walks[loads->walk_first[f->family_comm[k]]], 0, &n_uses);
+        family_flow[k] = sc_flows_start (folded, 0, f->uses + first, n_uses, 1e15, INFINITY, 0, 0);
+      }
   for (guint32 c = 0; c < run->layout->n_comms; c++)
-    if (loads->row[c] != NULL && (subset >> f->family_of[c] & 1))
-      comm_flow[c] = sc_flows_start (plain, 0, (const ScUse *) (gconstpointer) uses->data + loads->first[c],
-                                     loads->first[c + 1] - loads->first[c], 1e15, INFINITY, 0, 0);
+    if (has_walk (loads, c) && (subset >> f->family_of[c] & 1))
+      {
+        const guint32 part = loads->walks[loads->walk_first[c]].first_part;
+        comm_flow[c] = sc_flows_start (plain, 0, uses + loads->part_first[part],
+                                       loads->part_first[part + 1] - loads->part_first[part], 1e15, INFINITY, 0, 0);
+      }
   sc_flows_solve (folded, 0, ignore_moved, NULL);
   sc_flows_solve (plain, 0, ignore_moved, NULL);
   for (guint32 c = 0; c < run->layout->n_comms; c++)
-    if (loads->row[c] != NULL && (subset >> f->family_of[c] & 1))
+    if (has_walk (loads, c) && (subset >> f->family_of[c] & 1))
       {
         const double a = sc_flows_rate (plain, comm_flow[c]), b = sc_flows_rate (folded, family_flow[f->family_of[c]]);
         ck_assert_msg (fabs (a - b) <= 1e-9 * a, "subset %" G_GINT64_MODIFIER "x, comm %u: %g against %g", subset, c, a, b);
@@ -185,7 +194,7 @@ START_TEST (renumbering_groups_changes_nothing)
   g_autofree guint32 *colour = g_new (guint32, layout->n_ranks);
   for (guint32 r = 0; r < layout->n_ranks; r++)
     colour[r] = sc_layout_coord (&w->plan, r).pp * 1000 + (guint32) (fabric->gpus[r].speed * 100);
-  g_autoptr (ScLoads) la = sc_loads_new (layout, fabric), lb = sc_loads_new (turned, fabric);
+  g_autoptr (ScLoads) la = sc_loads_new (layout, fabric, NULL, 0), lb = sc_loads_new (turned, fabric, NULL, 0);
   g_autoptr (ScFold) a = sc_fold_new (layout, fabric, la, colour, 0, FALSE), b = sc_fold_new (turned, fabric, lb, colour, 0, FALSE);
   ck_assert_uint_eq (a->n_classes, b->n_classes);
   ck_assert_uint_eq (a->n_families, b->n_families);
@@ -221,7 +230,7 @@ START_TEST (the_class_budget_stops_the_refinement_and_says_so)
   g_autoptr (ScWorkload) w = fix_workload (c->plan);
   g_autoptr (ScFabric) fabric = sc_fabric_new (t, w->plan.gpus, NULL);
   g_autoptr (ScLayout) layout = sc_layout_new (w);
-  g_autoptr (ScLoads) loads = sc_loads_new (layout, fabric);
+  g_autoptr (ScLoads) loads = sc_loads_new (layout, fabric, NULL, 0);
   g_autofree guint32 *colour = g_new (guint32, layout->n_ranks);
   for (guint32 r = 0; r < layout->n_ranks; r++)
     colour[r] = sc_layout_coord (&w->plan, r).pp;
@@ -262,7 +271,7 @@ START_TEST (u9_misaligned_groups_get_their_own_classes)
       }
   for (guint32 r = 0; r <= 32; r++)
     layout->rank_first[r] = r;
-  g_autoptr (ScLoads) loads = sc_loads_new (layout, fabric);
+  g_autoptr (ScLoads) loads = sc_loads_new (layout, fabric, NULL, 0);
   guint32 colour[32] = { 0 };
   g_autoptr (ScFold) fold = sc_fold_new (layout, fabric, loads, colour, 0, FALSE);
   ck_assert_uint_eq (fold->n_classes, 2);
@@ -295,7 +304,7 @@ START_TEST (u11_no_link_is_dropped_on_the_strength_of_itself)
   g_autoptr (ScWorkload) w = fix_workload ((FixPlan) { .tp = 8, .dp = 4, .layers = 1 });
   g_autoptr (ScFabric) fabric = sc_fabric_new (t, 32, NULL);
   g_autoptr (ScLayout) layout = sc_layout_new (w);
-  g_autoptr (ScLoads) loads = sc_loads_new (layout, fabric);
+  g_autoptr (ScLoads) loads = sc_loads_new (layout, fabric, NULL, 0);
   for (guint rail = 0; rail < 8; rail++)
     for (guint leaf = 0; leaf < 2; leaf++)
       {

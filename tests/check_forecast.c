@@ -430,7 +430,7 @@ START_TEST (the_size_is_known_before_and_every_shipped_workload_is_small_enough)
   g_autoptr (ScWorkload) workload = sc_workload_load (sizes[_i].workload, NULL, NULL);
   g_autoptr (ScFabric) fabric = sc_fabric_new (topology, workload->plan.gpus, NULL);
   g_autoptr (ScLayout) layout = sc_layout_new (workload);
-  g_autoptr (ScLoads) loads = sc_loads_new (layout, fabric);
+  g_autoptr (ScLoads) loads = sc_loads_new (layout, fabric, NULL, 0);
   g_autofree guint32 *colour = g_new (guint32, layout->n_ranks);
   for (guint32 r = 0; r < layout->n_ranks; r++)
     colour[r] = sc_layout_coord (&workload->plan, r).pp;

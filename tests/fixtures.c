@@ -158,7 +158,7 @@ fix_run (const ScTopology *t, const ScWorkload *w, const ScStepItems *items, gbo
   r->fabric = sc_fabric_new (t, w->plan.gpus, NULL);
   g_assert (r->fabric != NULL);
   r->layout = sc_layout_new (w);
-  r->loads = sc_loads_new (r->layout, r->fabric);
+  r->loads = sc_loads_new (r->layout, r->fabric, NULL, 0);
   g_autofree guint32 *colour = colours (w, r->fabric);
   r->fold = sc_fold_new (r->layout, r->fabric, r->loads, colour, 0, unfolded);
   r->sizes = sc_stage_sizes_new (w);

@@ -12,30 +12,37 @@ typedef struct
 } ChainWalk;
 
 static void
-chain_hop (gpointer data, guint channel, guint position, const ScRoute *route)
+chain_hop (gpointer data, guint part, guint channel, guint position, const ScRoute *route)
 {
   const ChainWalk *const w = data;
   if (position + 1 < w->n)
-    w->hop (w->data, channel, position, route);
+    w->hop (w->data, part, channel, position, route);
 }
 
 static void
-chain_walk (const ScFabric *fabric, const guint32 *gpus, guint n, ScHopFunc hop, gpointer data)
+chain_walk (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind G_GNUC_UNUSED, ScHopFunc hop, gpointer data)
 {
   sc_ring_walk (fabric, gpus, n, chain_hop, &(ChainWalk) { hop, data, n });
 }
 
 static double
-chain_connection_bytes (ScCollKind kind G_GNUC_UNUSED, const ScGroupShape *shape, double bytes)
+chain_connection_bytes (ScCollKind kind G_GNUC_UNUSED, const ScGroupShape *shape, guint part G_GNUC_UNUSED, double bytes)
 {
   return bytes / shape->n_channels;
+}
+
+static void
+chain_path (ScCollKind kind G_GNUC_UNUSED, const ScGroupShape *shape, double *ret_intra, double *ret_inter)
+{
+  *ret_inter = shape->hops_inter > 0 ? shape->hops_inter - 1 : 0;
+  *ret_intra = shape->n - 1 - *ret_inter;
 }
 
 /* (S/c + hops - 1) chunks through the slowest hop, and every hop's latency once (MODELLING 5.3). */
 static double
 chain_alone_s (ScCollKind kind, const ScGroupShape *shape, double bytes)
 {
-  const double each = chain_connection_bytes (kind, shape, bytes), chunk = MIN (each, CHAIN_CHUNK_BYTES);
+  const double each = chain_connection_bytes (kind, shape, 0, bytes), chunk = MIN (each, CHAIN_CHUNK_BYTES);
   const guint hops = shape->n - 1;
   const double inter = hops * shape->hops_inter / (double) shape->n, intra = hops - inter;
   const double slow = MIN (shape->inter_bytes_per_s, shape->intra_bytes_per_s);
@@ -43,23 +50,24 @@ chain_alone_s (ScCollKind kind, const ScGroupShape *shape, double bytes)
 }
 
 static ScMessages *
-chain_expand (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind G_GNUC_UNUSED, double bytes, guint blocks,
+chain_expand (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind, double bytes, guint blocks,
               ScTime latency, const guint32 *link_map, gboolean unit_links)
 {
-  const ScHopMap map = { chain_walk, fabric, gpus, n, link_map, unit_links };
+  const ScHopMap map = { chain_walk, fabric, gpus, n, kind, link_map, unit_links };
   const guint channels = sc_ring_channels (fabric, gpus, n);
   return sc_messages_chain (&map, channels, n - 1, blocks, bytes / channels / blocks, latency);
 }
 
 const ScCollective sc_collective_chain = {
   .name = "chain",
-  .summary = "broadcast through the ring's hops but the last, in chunks",
+  .summary = "broadcast (or reduce, the other way) through the ring's hops but the last, in chunks",
   .source = "pipelined chain, e.g. Barnett et al., J. Parallel Distrib. Comput. 24(1), 1995; chunk as in NCCL's Simple protocol",
-  .kinds = 1u << SC_COLL_BROADCAST,
+  .kinds = 1u << SC_COLL_BROADCAST | 1u << SC_COLL_REDUCE,
   .max_bytes = INFINITY,
   .min_ranks = 2,
   .walk = chain_walk,
   .connection_bytes = chain_connection_bytes,
   .alone_s = chain_alone_s,
+  .path = chain_path,
   .expand = chain_expand,
 };

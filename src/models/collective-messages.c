@@ -83,7 +83,7 @@ typedef struct
 } Collect;
 
 static void
-collect (gpointer data, guint channel, guint position, const ScRoute *route)
+collect (gpointer data, guint part G_GNUC_UNUSED, guint channel, guint position, const ScRoute *route)
 {
   const Collect *const c = data;
   for (guint i = 0; i < route->n; i++)
@@ -108,7 +108,7 @@ script_new (const ScHopMap *map, guint channels, guint hops, guint steps, guint 
   s->bytes = bytes;
   s->uses = g_array_new (FALSE, FALSE, sizeof (ScUse));
   s->first_use = g_new0 (guint32, channels * hops + 1);
-  map->walk (map->fabric, map->gpus, map->n, collect, &(Collect) { s, map });
+  map->walk (map->fabric, map->gpus, map->n, map->kind, collect, &(Collect) { s, map });
   s->base = (ScMessages) { .n = channels * hops * steps * blocks, .latency = latency, .cap = INFINITY, .describe = describe };
   return s;
 }

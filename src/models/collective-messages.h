@@ -7,10 +7,11 @@
 /* Where a row's hops run, and what its links are called in the program. */
 typedef struct
 {
-  void (*walk) (const ScFabric *fabric, const guint32 *gpus, guint n, ScHopFunc hop, gpointer data);
+  void (*walk) (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind, ScHopFunc hop, gpointer data);
   const ScFabric *fabric;
   const guint32  *gpus;
   guint           n;
+  ScCollKind      kind;
   const guint32  *link_map;   /* [n_links of the fabric], SC_NONE: left out */
   gboolean        unit_links; /* a connection counts 1 / capacity */
 } ScHopMap;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* collective.c - the table of algorithms, the choice among them, and what rings share. */
-#include "models/collective.h"
+#include "models/nccl.h"
 #include <string.h>
 
-static const ScCollective *const rows[] = { &sc_collective_ring, &sc_collective_chain, &sc_collective_tree,
-                                            &sc_collective_send, NULL };
+static const ScCollective *const rows[] = { &sc_collective_ring, &sc_collective_chain, &sc_collective_scalar,
+                                            &sc_collective_send, &sc_collective_tree, &sc_collective_nvls,
+                                            &sc_collective_nvls_tree, &sc_collective_collnet, &sc_collective_pat, NULL };
 
 const ScCollective *const *
 sc_collective_all (void)
@@ -21,44 +22,181 @@ sc_collective_find (const char *name)
   return NULL;
 }
 
+guint
+sc_collective_index (const ScCollective *row)
+{
+  guint i = 0;
+  while (rows[i] != row)
+    i++;
+  return i;
+}
+
+static const char *const kind_names[] = { "all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce", "all-to-all",
+                                          "send-receive", "send" };
+G_STATIC_ASSERT (G_N_ELEMENTS (kind_names) == SC_N_COLLS);
+
 const char *
 sc_coll_kind_name (ScCollKind kind)
 {
-  static const char *const names[] = { "all-reduce", "reduce-scatter", "all-gather", "broadcast", "send" };
-  G_STATIC_ASSERT (G_N_ELEMENTS (names) == SC_N_COLLS);
-  return names[kind];
+  return kind_names[kind];
 }
 
-const ScCollective *
-sc_collective_choose (ScCollKind kind, const ScGroupShape *shape, double bytes)
+/* Letters only, in lower case, without a benchmark's "_perf". */
+static char *
+bare_name (const char *name)
 {
-  const ScCollective *best = NULL;
-  double best_s = INFINITY;
-  for (guint i = 0; rows[i] != NULL; i++)
+  g_autoptr (GString) s = g_string_new (NULL);
+  for (const char *p = name; *p != '\0'; p++)
+    if (g_ascii_isalpha (*p))
+      g_string_append_c (s, g_ascii_tolower (*p));
+  if (g_str_has_suffix (s->str, "perf"))
+    g_string_truncate (s, s->len - 4);
+  return g_strdup (s->str);
+}
+
+gboolean
+sc_coll_kind_find (const char *name, ScCollKind *ret)
+{
+  g_autofree char *want = bare_name (name);
+  for (guint k = 0; k < SC_N_COLLS; k++)
     {
-      if ((rows[i]->kinds & 1u << kind) == 0 || bytes > rows[i]->max_bytes || shape->n < rows[i]->min_ranks)
-        continue;
-      const double s = rows[i]->alone_s (kind, shape, bytes);
-      if (s < best_s)
+      g_autofree char *have = bare_name (kind_names[k]);
+      if (strcmp (have, want) == 0 || (k == SC_COLL_SEND_RECEIVE && strcmp (want, "sendrecv") == 0))
         {
-          best = rows[i];
-          best_s = s;
+          *ret = (ScCollKind) k;
+          return TRUE;
         }
     }
-  g_assert (best != NULL);
-  return best;
+  return FALSE;
 }
 
-ScCallForm
-sc_collective_form (const ScCollective *row, ScCollKind kind, const ScGroupShape *shape, double bytes)
+double
+sc_coll_bus_factor (ScCollKind kind, guint n)
 {
-  const double alone = row->alone_s (kind, shape, bytes);
-  if (row->walk == NULL)
-    return (ScCallForm) { 0, INFINITY, alone };
-  const double each = row->connection_bytes (kind, shape, bytes);
-  if (kind == SC_COLL_SEND) /* a single message: its latency first, then its bytes */
-    return (ScCallForm) { each, INFINITY, shape->launch_s + MAX (shape->inter_latency_s, shape->intra_latency_s) };
-  return (ScCallForm) { each, each > 0 ? each / alone : INFINITY, each > 0 ? 0 : alone };
+  switch (kind)
+    {
+    case SC_COLL_ALL_REDUCE:
+      return 2.0 * (n - 1) / n;
+    case SC_COLL_REDUCE_SCATTER:
+    case SC_COLL_ALL_GATHER:
+    case SC_COLL_ALL_TO_ALL:
+      return (n - 1.0) / n;
+    case SC_COLL_BROADCAST:
+    case SC_COLL_REDUCE:
+    case SC_COLL_SEND_RECEIVE:
+    case SC_COLL_SEND:
+    case SC_N_COLLS:
+    default:
+      return 1;
+    }
+}
+
+static const char *const protocol_names[] = { "LL", "LL128", "Simple" };
+G_STATIC_ASSERT (G_N_ELEMENTS (protocol_names) == SC_N_PROTOS);
+
+const char *
+sc_protocol_name (ScProtocol protocol)
+{
+  return protocol_names[protocol];
+}
+
+gboolean
+sc_protocol_find (const char *name, ScProtocol *ret)
+{
+  for (guint p = 0; p < SC_N_PROTOS; p++)
+    if (g_ascii_strcasecmp (name, protocol_names[p]) == 0)
+      {
+        *ret = (ScProtocol) p;
+        return TRUE;
+      }
+  return FALSE;
+}
+
+double
+sc_protocol_wire (ScProtocol protocol)
+{
+  return protocol == SC_PROTO_LL ? 2 : protocol == SC_PROTO_LL128 ? 128.0 / 120 : 1;
+}
+
+/* ---- which row, how fast ---- */
+
+gboolean
+sc_collective_possible (const ScCollective *row, ScCollKind kind, const ScGroupShape *shape, double bytes, const char **ret_why)
+{
+  const char *why = NULL;
+  if ((row->kinds & 1u << kind) == 0)
+    why = "it is no algorithm for this collective";
+  else if (bytes > row->max_bytes)
+    why = "the message is larger than it can take";
+  else if (shape->n < row->min_ranks)
+    why = "the group has too few ranks";
+  else if (row->possible == NULL || row->possible (kind, shape, &why))
+    return TRUE;
+  if (ret_why != NULL)
+    *ret_why = why;
+  return FALSE;
+}
+
+gboolean
+sc_collective_choose (ScCollKind kind, const ScGroupShape *shape, double bytes, const ScCollective *row, ScProtocol protocol,
+                      ScCollChoice *ret, const char **ret_why)
+{
+  if (row != NULL && !sc_collective_possible (row, kind, shape, bytes, ret_why))
+    return FALSE;
+  if (shape->library.version != NULL && sc_nccl_choose (kind, shape, bytes, row, protocol, ret, ret_why))
+    return TRUE;
+  if (shape->library.version != NULL && ret_why != NULL && *ret_why != NULL)
+    return FALSE;
+  ScCollChoice best = { .alone_s = INFINITY, .protocol = protocol < SC_N_PROTOS ? protocol : SC_PROTO_SIMPLE };
+  for (guint i = 0; rows[i] != NULL; i++)
+    {
+      if (row != NULL ? rows[i] != row : rows[i]->on_request || !sc_collective_possible (rows[i], kind, shape, bytes, NULL))
+        continue;
+      const double s = rows[i]->alone_s (kind, shape, bytes);
+      if (s < best.alone_s)
+        {
+          best.row = rows[i];
+          best.alone_s = s;
+        }
+    }
+  g_assert (best.row != NULL);
+  *ret = best;
+  return TRUE;
+}
+
+void
+sc_collective_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, double bytes, const ScBound *bound)
+{
+  if (shape->library.version != NULL)
+    {
+      sc_nccl_time (choice, kind, shape, bytes, bound);
+      return;
+    }
+  choice->alone_s = choice->row->alone_s (kind, shape, bytes);
+  double intra, inter;
+  choice->row->path (kind, shape, &intra, &inter);
+  choice->latency_s = MIN (choice->alone_s, shape->launch_s + intra * shape->intra_latency_s + inter * shape->inter_latency_s);
+}
+
+void
+sc_collective_form (const ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, double bytes, ScCallForm *ret)
+{
+  const ScCollective *const row = choice->row;
+  ret->n_parts = bytes > 0 ? sc_collective_n_parts (row, kind, shape) : 0;
+  g_assert (ret->n_parts <= SC_MAX_PARTS);
+  ret->delay_s = ret->n_parts == 0 ? choice->alone_s : 0;
+  const double wire = sc_protocol_wire (choice->protocol);
+  for (guint p = 0; p < ret->n_parts; p++)
+    {
+      ret->parts[p].bytes = wire * row->connection_bytes (kind, shape, p, bytes);
+      ret->parts[p].cap = ret->parts[p].bytes / choice->alone_s / (row->part_share != NULL ? row->part_share (kind, shape, p) : 1);
+    }
+  if (kind == SC_COLL_SEND && ret->n_parts > 0) /* a single message: its latency first, then its bytes */
+    {
+      ret->delay_s = choice->latency_s;
+      ret->parts[0].cap = shape->library.version != NULL && choice->alone_s > choice->latency_s
+                            ? ret->parts[0].bytes / (choice->alone_s - choice->latency_s) : INFINITY;
+    }
 }
 
 /* ---- rings ---- */
@@ -94,6 +232,61 @@ member_of_channel (const ScFabric *f, const guint32 *gpus, guint first, guint en
         return i;
     }
   return end;
+}
+
+ScDomains
+sc_group_domains (const ScFabric *f, const guint32 *gpus, guint n)
+{
+  g_autoptr (GArray) first = g_array_new (FALSE, FALSE, sizeof (guint));
+  guint least = n;
+  for (guint i = 0; i < n;)
+    {
+      const guint end = domain_end (f, gpus, n, i);
+      g_array_append_val (first, i);
+      least = MIN (least, end - i);
+      i = end;
+    }
+  g_array_append_val (first, n);
+  const guint count = first->len - 1;
+  return (ScDomains) { count, (guint *) (gpointer) g_array_free (g_steal_pointer (&first), FALSE), least };
+}
+
+void
+sc_group_domains_clear (ScDomains *domains)
+{
+  g_clear_pointer (&domains->first, g_free);
+}
+
+guint
+sc_group_head (const ScFabric *f, const guint32 *gpus, const ScDomains *domains, guint d, guint channel)
+{
+  const guint end = domains->first[d + 1], head = member_of_channel (f, gpus, domains->first[d], end, channel);
+  return head < end ? head : end - 1;
+}
+
+/* In the first tree the lowest set bit of a node says its level, and the node two levels' bits up is its parent. */
+static guint32
+first_tree_parent (guint n, guint node)
+{
+  if (node == 0)
+    return SC_NONE;
+  const guint bit = node & -node;
+  const guint up = (node ^ bit) | bit << 1;
+  return up >= n ? node ^ bit : up;
+}
+
+guint32
+sc_tree_parent (guint n, guint node, guint tree)
+{
+  if (tree == 0)
+    return first_tree_parent (n, node);
+  if (n % 2 == 0) /* mirrored */
+    {
+      const guint32 parent = first_tree_parent (n, n - 1 - node);
+      return parent == SC_NONE ? SC_NONE : n - 1 - parent;
+    }
+  const guint32 parent = first_tree_parent (n, (node + n - 1) % n); /* shifted by one */
+  return parent == SC_NONE ? SC_NONE : (parent + 1) % n;
 }
 
 guint
@@ -166,7 +359,7 @@ sc_ring_walk (const ScFabric *f, const guint32 *gpus, guint n, ScHopFunc hop, gp
         {
           ScRoute route;
           sc_ring_hop (f, gpus, n, c, order, i, &route);
-          hop (data, c, i, &route);
+          hop (data, 0, c, i, &route);
         }
     }
 }
@@ -199,4 +392,10 @@ sc_ring_time_s (const ScGroupShape *s, guint steps, double chunk)
   const double busy = steps * chunk / slow + alpha_slow;
   const double walk = inter_hops * inter_step + (steps - inter_hops) * intra_step + (chunk - slice) / slow;
   return MAX (busy, walk);
+}
+
+double
+sc_ring_bytes_per_s (const ScGroupShape *s)
+{
+  return s->n_channels * MIN (s->inter_bytes_per_s, s->intra_bytes_per_s);
 }

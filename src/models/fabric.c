@@ -727,7 +727,7 @@ sc_fabric_route_flow (const ScFabric *f, guint32 a, guint16 nic_a, guint32 b, gu
   const ScTopology *const topology = f->topology;
   const ScGpu *const ga = &f->gpus[a], *const gb = &f->gpus[b];
   ret->n = 0;
-  ret->crosses_nic = FALSE;
+  ret->crosses_nic = ret->in_network = FALSE;
   if (f->domain[ga->node] == f->domain[gb->node] && f->nvlink_out[a] != SC_NONE && f->nvlink_out[b] != SC_NONE)
     {
       ret->latency_s = sc_fabric_node_type (f, a)->nvlink_latency_s.value;

@@ -63,6 +63,7 @@ typedef struct
   guint   n;
   double  latency_s;    /* one ring step over this route */
   gboolean crosses_nic;
+  gboolean in_network;  /* a switch reduces or multicasts: loads do not pass on along the route */
 } ScRoute;
 
 typedef struct

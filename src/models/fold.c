@@ -94,7 +94,8 @@ number (Numbering *t, Key key)
 
 typedef struct
 {
-  guint32 link_class, colour; /* colour of the groups that load it */
+  guint32 link_class;
+  guint32 slot; /* colour of the groups that load it x most parts + the part */
   guint64 count;
 } Entry;
 
@@ -120,13 +121,37 @@ link_classes_clear (LinkClasses *c)
   memset (c, 0, sizeof *c);
 }
 
+/* Parts of all walks of a comm. */
+typedef struct
+{
+  guint32 first, end;
+} PartRange;
+
+static inline PartRange
+parts_of (const ScLoads *loads, guint32 comm)
+{
+  const guint32 first = loads->walk_first[comm], end = loads->walk_first[comm + 1];
+  if (first == end)
+    return (PartRange) { 0, 0 };
+  return (PartRange) { loads->walks[first].first_part, loads->walks[end - 1].first_part + loads->walks[end - 1].n_parts };
+}
+
+static guint32
+most_parts (const ScLayout *layout, const ScLoads *loads)
+{
+  guint32 most = 1;
+  for (guint32 c = 0; c < layout->n_comms; c++)
+    most = MAX (most, parts_of (loads, c).end - parts_of (loads, c).first);
+  return most;
+}
+
 static int
 compare_entries (gconstpointer a, gconstpointer b)
 {
   const Entry *const x = a, *const y = b;
   if (x->link_class != y->link_class)
     return x->link_class < y->link_class ? -1 : 1;
-  return x->colour == y->colour ? 0 : x->colour < y->colour ? -1 : 1;
+  return x->slot == y->slot ? 0 : x->slot < y->slot ? -1 : 1;
 }
 
 /* Is the load per capacity of class @i at most that of class @j, family by family? */
@@ -137,9 +162,9 @@ is_below (const LinkClasses *c, guint32 i, guint32 j)
   guint32 at = c->first[j];
   for (guint32 k = c->first[i]; k < c->first[i + 1]; k++)
     {
-      while (at < c->first[j + 1] && e[at].colour < e[k].colour)
+      while (at < c->first[j + 1] && e[at].slot < e[k].slot)
         at++;
-      if (at == c->first[j + 1] || e[at].colour != e[k].colour
+      if (at == c->first[j + 1] || e[at].slot != e[k].slot
           || (double) e[at].count / c->capacity[j] < (double) e[k].count / c->capacity[i])
         return FALSE;
     }
@@ -148,28 +173,28 @@ is_below (const LinkClasses *c, guint32 i, guint32 j)
 
 /* Drops each class whose constraint another one implies (S5 c). */
 static void
-find_dominated (LinkClasses *c, guint32 n_colours)
+find_dominated (LinkClasses *c, guint32 n_slots)
 {
   const Entry *const e = (const Entry *) (gconstpointer) c->entries->data;
-  /* classes by colour: a dominating class has all colours of the dominated one, so look only along its rarest */
-  g_autofree guint32 *first = g_new0 (guint32, n_colours + 1);
+  /* classes by slot: a dominating class has all slots of the dominated one, so look only along its rarest */
+  g_autofree guint32 *first = g_new0 (guint32, n_slots + 1);
   for (guint i = 0; i < c->entries->len; i++)
-    first[e[i].colour + 1]++;
-  for (guint32 f = 0; f < n_colours; f++)
+    first[e[i].slot + 1]++;
+  for (guint32 f = 0; f < n_slots; f++)
     first[f + 1] += first[f];
-  g_autofree guint32 *by_colour = g_new (guint32, MAX (c->entries->len, 1));
-  g_autofree guint32 *at = g_memdup2 (first, (n_colours + 1) * sizeof *at);
+  g_autofree guint32 *by_slot = g_new (guint32, MAX (c->entries->len, 1));
+  g_autofree guint32 *at = g_memdup2 (first, (n_slots + 1) * sizeof *at);
   for (guint i = 0; i < c->entries->len; i++)
-    by_colour[at[e[i].colour]++] = e[i].link_class;
+    by_slot[at[e[i].slot]++] = e[i].link_class;
   for (guint32 i = 0; i < c->n; i++)
     {
-      guint32 rarest = e[c->first[i]].colour;
+      guint32 rarest = e[c->first[i]].slot;
       for (guint32 k = c->first[i]; k < c->first[i + 1]; k++)
-        if (first[e[k].colour + 1] - first[e[k].colour] < first[rarest + 1] - first[rarest])
-          rarest = e[k].colour;
+        if (first[e[k].slot + 1] - first[e[k].slot] < first[rarest + 1] - first[rarest])
+          rarest = e[k].slot;
       for (guint32 k = first[rarest]; k < first[rarest + 1] && !c->dominated[i]; k++)
         {
-          const guint32 j = by_colour[k];
+          const guint32 j = by_slot[k];
           c->dominated[i] = j != i && !c->dominated[j] && is_below (c, i, j);
         }
     }
@@ -177,19 +202,27 @@ find_dominated (LinkClasses *c, guint32 n_colours)
 
 static void
 link_classes_find (LinkClasses *c, const ScLayout *layout, const ScFabric *fabric, const ScLoads *loads, const guint32 *colour,
-                   guint32 n_colours, gboolean unfolded)
+                   guint32 n_colours, guint32 max_parts, gboolean unfolded)
 {
   g_autofree Key *sum = g_new0 (Key, MAX (fabric->n_links, 1));
-  g_autofree Key *of_colour = g_new (Key, MAX (n_colours, 1));
-  for (guint32 i = 0; i < n_colours; i++)
-    of_colour[i] = key_of (i);
+  const guint32 n_slots = n_colours * max_parts;
+  g_autofree Key *of_slot = g_new (Key, MAX (n_slots, 1));
+  for (guint32 i = 0; i < n_slots; i++)
+    of_slot[i] = key_of (i);
   for (guint32 comm = 0; comm < layout->n_comms; comm++)
-    for (guint32 i = loads->first[comm]; i < loads->first[comm + 1]; i++)
-      {
-        Key *const s = &sum[loads->loads[i].link];
-        s->a += of_colour[colour[comm]].a * loads->loads[i].count;
-        s->b += of_colour[colour[comm]].b * loads->loads[i].count;
-      }
+    {
+      const PartRange parts = parts_of (loads, comm);
+      for (guint32 p = parts.first; p < parts.end; p++)
+        {
+          const Key slot = of_slot[colour[comm] * max_parts + p - parts.first];
+          for (guint32 i = loads->part_first[p]; i < loads->part_first[p + 1]; i++)
+            {
+              Key *const s = &sum[loads->loads[i].link];
+              s->a += slot.a * loads->loads[i].count;
+              s->b += slot.b * loads->loads[i].count;
+            }
+        }
+    }
 
   c->class_of = g_new (guint32, MAX (fabric->n_links, 1));
   g_autoptr (GArray) representative = g_array_new (FALSE, FALSE, sizeof (guint32));
@@ -218,14 +251,18 @@ link_classes_find (LinkClasses *c, const ScLayout *layout, const ScFabric *fabri
   for (guint32 i = 0; i < c->n; i++)
     c->capacity[i] = fabric->links[g_array_index (representative, guint32, i)].capacity;
   for (guint32 comm = 0; comm < layout->n_comms; comm++)
-    for (guint32 i = loads->first[comm]; i < loads->first[comm + 1]; i++)
-      {
-        const guint32 l = loads->loads[i].link, class = c->class_of[l];
-        if (class == SC_NONE || g_array_index (representative, guint32, class) != l)
-          continue;
-        const Entry entry = { class, colour[comm], loads->loads[i].count };
-        g_array_append_val (c->entries, entry);
-      }
+    {
+      const PartRange parts = parts_of (loads, comm);
+      for (guint32 p = parts.first; p < parts.end; p++)
+        for (guint32 i = loads->part_first[p]; i < loads->part_first[p + 1]; i++)
+          {
+            const guint32 l = loads->loads[i].link, class = c->class_of[l];
+            if (class == SC_NONE || g_array_index (representative, guint32, class) != l)
+              continue;
+            const Entry entry = { class, colour[comm] * max_parts + p - parts.first, loads->loads[i].count };
+            g_array_append_val (c->entries, entry);
+          }
+    }
   if (c->entries->len > 0)
     qsort (c->entries->data, c->entries->len, sizeof (Entry), compare_entries);
   guint n = 0;
@@ -243,7 +280,7 @@ link_classes_find (LinkClasses *c, const ScLayout *layout, const ScFabric *fabri
   for (guint32 i = 0; i < c->n; i++)
     c->first[i + 1] += c->first[i];
   if (!unfolded)
-    find_dominated (c, n_colours);
+    find_dominated (c, n_slots);
 }
 
 /* ---- refinement ---- */
@@ -292,6 +329,18 @@ first_comm_colours (const ScLayout *layout, const ScLoads *loads, guint32 *ret_c
       key_add_double (&key, s->intra_bytes_per_s);
       key_add_double (&key, s->inter_latency_s);
       key_add_double (&key, s->intra_latency_s);
+      key_add (&key, s->per_domain);
+      key_add (&key, GPOINTER_TO_SIZE (s->library.gpu)); /* told apart only, never ordered */
+      key_add (&key, GPOINTER_TO_SIZE (s->library.net));
+      key_add (&key, s->library.nvls);
+      for (guint32 w = loads->walk_first[c]; w < loads->walk_first[c + 1]; w++)
+        {
+          key_add (&key, sc_collective_index (loads->walks[w].row));
+          key_add (&key, loads->walks[w].kind);
+          key_add (&key, loads->walks[w].n_parts);
+          key_add_double (&key, loads->walks[w].bound.intra_s_per_byte);
+          key_add_double (&key, loads->walks[w].bound.inter_s_per_byte);
+        }
       ret_colour[c] = number (&numbers, key);
     }
   numbering_clear (&numbers);
@@ -319,12 +368,16 @@ next_comm_colours (const ScLayout *layout, const ScLoads *loads, const LinkClass
       key_add_set (&key, set);
       key_add (&key, G_MAXUINT64); /* between the two sets */
       g_array_set_size (set, 0);
-      for (guint32 i = loads->first[c]; i < loads->first[c + 1]; i++)
-        {
-          const guint64 class = links->class_of[loads->loads[i].link];
-          if (class != SC_NONE && !links->dominated[class])
-            g_array_append_val (set, class);
-        }
+      const PartRange parts = parts_of (loads, c);
+      for (guint32 p = parts.first; p < parts.end; p++)
+        for (guint32 i = loads->part_first[p]; i < loads->part_first[p + 1]; i++)
+          {
+            const guint32 class = links->class_of[loads->loads[i].link];
+            if (class == SC_NONE || links->dominated[class])
+              continue;
+            const guint64 touched = (guint64) (p - parts.first) << 32 | class;
+            g_array_append_val (set, touched);
+          }
       key_add_set (&key, set);
       ret_colour[c] = number (&numbers, key);
     }
@@ -397,17 +450,18 @@ fold_fill (ScFold *f, const ScLayout *layout, const LinkClasses *links, guint32 
   for (guint32 l = 0; l < n_links; l++)
     f->link_class_of[l] = links->class_of[l] == SC_NONE ? SC_NONE : kept[links->class_of[l]];
   const Entry *const e = (const Entry *) (gconstpointer) links->entries->data;
-  f->uses_first = g_new0 (guint32, f->n_families + 1);
+  const guint32 n_slots = f->n_families * f->max_parts;
+  f->uses_first = g_new0 (guint32, n_slots + 1);
   for (guint i = 0; i < links->entries->len; i++)
     if (kept[e[i].link_class] != SC_NONE)
-      f->uses_first[e[i].colour + 1]++;
-  for (guint32 k = 0; k < f->n_families; k++)
+      f->uses_first[e[i].slot + 1]++;
+  for (guint32 k = 0; k < n_slots; k++)
     f->uses_first[k + 1] += f->uses_first[k];
-  f->uses = g_new (ScUse, MAX (f->uses_first[f->n_families], 1));
-  g_autofree guint32 *at = g_memdup2 (f->uses_first, (f->n_families + 1) * sizeof *at);
+  f->uses = g_new (ScUse, MAX (f->uses_first[n_slots], 1));
+  g_autofree guint32 *at = g_memdup2 (f->uses_first, (n_slots + 1) * sizeof *at);
   for (guint i = 0; i < links->entries->len; i++)
     if (kept[e[i].link_class] != SC_NONE)
-      f->uses[at[e[i].colour]++] = (ScUse) { (double) e[i].count / links->capacity[e[i].link_class], kept[e[i].link_class] };
+      f->uses[at[e[i].slot]++] = (ScUse) { (double) e[i].count / links->capacity[e[i].link_class], kept[e[i].link_class] };
 }
 
 ScFold *
@@ -421,6 +475,7 @@ sc_fold_new (const ScLayout *layout, const ScFabric *fabric, const ScLoads *load
   f->n_used_links = loads->n_used;
   f->class_of = g_new (guint32, n_ranks);
   f->family_of = g_new (guint32, MAX (n_comms, 1));
+  f->max_parts = most_parts (layout, loads);
   LinkClasses links = { 0 };
   if (unfolded)
     {
@@ -430,7 +485,7 @@ sc_fold_new (const ScLayout *layout, const ScFabric *fabric, const ScLoads *load
         f->family_of[c] = c;
       f->n_classes = n_ranks;
       f->n_families = n_comms;
-      link_classes_find (&links, layout, fabric, loads, f->family_of, f->n_families, TRUE);
+      link_classes_find (&links, layout, fabric, loads, f->family_of, f->n_families, f->max_parts, TRUE);
     }
   else
     {
@@ -440,7 +495,7 @@ sc_fold_new (const ScLayout *layout, const ScFabric *fabric, const ScLoads *load
       for (;;)
         {
           link_classes_clear (&links);
-          link_classes_find (&links, layout, fabric, loads, f->family_of, f->n_families, FALSE);
+          link_classes_find (&links, layout, fabric, loads, f->family_of, f->n_families, f->max_parts, FALSE);
           const guint32 families = next_comm_colours (layout, loads, &links, f->family_of, f->class_of, next_comm);
           const guint32 classes = next_rank_colours (layout, next_comm, f->class_of, next_rank);
           f->rounds++;

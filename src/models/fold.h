@@ -7,31 +7,8 @@
  * Classes are computed by partition refinement, never typed.  One copy per class is then simulated, one flow per
  * family, one link per link class, and every rank's times come out as if all had been simulated. */
 #pragma once
-#include "models/collective.h"
-#include "models/layout.h"
+#include "models/loads.h"
 #include "sim/program.h"
-
-/* Load of one comm on one link: connections of @part that cross it, all lockstep. */
-typedef struct
-{
-  guint32 link;
-  guint32 count;
-} ScLoad;
-
-/* Where the connections of every comm run. */
-typedef struct
-{
-  const ScCollective **row;  /* [n_comms] the row that walked it: ring or send; NULL: nothing on links */
-  ScGroupShape *shapes;      /* [n_comms] */
-  guint32 *first;            /* [n_comms + 1] loads of comm c: loads[first[c] .. first[c + 1]) */
-  ScLoad  *loads;
-  guint8  *implied;          /* [n_links] TRUE: can never bind (S5 a) */
-  guint32  n_used;           /* links that any comm loads */
-} ScLoads;
-
-ScLoads *sc_loads_new (const ScLayout *layout, const ScFabric *fabric);
-void     sc_loads_free (ScLoads *loads);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScLoads, sc_loads_free)
 
 typedef struct
 {
@@ -45,7 +22,8 @@ typedef struct
   guint32 *family_members;  /* [n_families] classes that have a copy in it (one per role) */
   guint32  n_link_classes;  /* kept ones */
   guint32  n_used_links;
-  guint32 *uses_first;      /* [n_families + 1] */
+  guint32  max_parts;       /* parts of a family's walks, most */
+  guint32 *uses_first;      /* [n_families * max_parts + 1]: see sc_fold_uses() */
   ScUse   *uses;            /* link = link class, streams = connections / capacity: every link class has capacity 1 */
   guint32 *link_class_of;   /* [n_links of the fabric] or SC_NONE: unused, implied or dominated */
   guint    rounds;
@@ -57,4 +35,14 @@ typedef struct
 ScFold *sc_fold_new (const ScLayout *layout, const ScFabric *fabric, const ScLoads *loads, const guint32 *colour, guint32 budget,
                      gboolean unfolded);
 void    sc_fold_free (ScFold *fold);
+
+/* Uses of part @part of @walk in @family: ScFold.uses[first .. first + n). */
+static inline guint32
+sc_fold_uses (const ScFold *fold, const ScLoads *loads, guint32 family, const ScWalk *walk, guint32 part, guint32 *ret_n)
+{
+  const guint32 base = loads->walks[loads->walk_first[fold->family_comm[family]]].first_part;
+  const guint32 slot = family * fold->max_parts + walk->first_part - base + part;
+  *ret_n = fold->uses_first[slot + 1] - fold->uses_first[slot];
+  return fold->uses_first[slot];
+}
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScFold, sc_fold_free)

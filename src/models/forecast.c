@@ -73,22 +73,40 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
   if (!check_devices (workload, fabric, error))
     return NULL;
   g_autoptr (ScLayout) layout = sc_layout_new (workload);
-  g_autoptr (ScLoads) loads = sc_loads_new (layout, fabric);
   g_autofree guint32 *colour = program_colours (workload, fabric);
-  g_autoptr (ScFold) fold = sc_fold_new (layout, fabric, loads, colour, options->class_budget, options->unfolded);
   g_autoptr (ScStepItems) items = sc_step_items_new (workload);
   g_autoptr (ScStageSizes) sizes = sc_stage_sizes_new (workload);
-  const ScLowerInput input = { workload, fabric, layout, loads, fold, items, sizes, 0 };
-  const double ops = sc_lower_estimate (&input);
-  if (ops > SC_FORECAST_MAX_OPS)
+  g_autoptr (GArray) needs = g_array_new (FALSE, FALSE, sizeof (ScNeed));
+  g_autoptr (ScLoads) loads = NULL;
+  g_autoptr (ScFold) fold = NULL;
+  g_autoptr (ScLowered) lowered = NULL;
+  ScLowerInput input;
+  do /* which algorithms the calls take is known once they are made; their links are walked then */
     {
-      g_set_error (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_TOO_LARGE,
-                   "about %.0f million operations (%u micro-batches, %u layers, ranks in %u classes), at most %.0f million can be"
-                   " simulated kernel by kernel: fewer micro-batches, layers or different faults",
-                   ops / 1e6, sc_workload_microbatches (workload), workload->model.layers, fold->n_classes, SC_FORECAST_MAX_OPS / 1e6);
-      return NULL;
+      g_clear_pointer (&lowered, sc_lowered_free);
+      g_clear_pointer (&fold, sc_fold_free);
+      g_clear_pointer (&loads, sc_loads_free);
+      loads = sc_loads_new (layout, fabric, (const ScNeed *) (gconstpointer) needs->data, needs->len);
+      fold = sc_fold_new (layout, fabric, loads, colour, options->class_budget, options->unfolded);
+      input = (ScLowerInput) { workload, fabric, layout, loads, fold, items, sizes, 0 };
+      const double ops = sc_lower_estimate (&input);
+      if (ops > SC_FORECAST_MAX_OPS)
+        {
+          g_set_error (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_TOO_LARGE,
+                       "about %.0f million operations (%u micro-batches, %u layers, ranks in %u classes), at most %.0f million can be"
+                       " simulated kernel by kernel: fewer micro-batches, layers or different faults",
+                       ops / 1e6, sc_workload_microbatches (workload), workload->model.layers, fold->n_classes,
+                       SC_FORECAST_MAX_OPS / 1e6);
+          return NULL;
+        }
+      lowered = sc_lower (&input);
+      if (lowered->needs->len > 0)
+        {
+          g_array_append_vals (needs, lowered->needs->data, lowered->needs->len);
+          sc_needs_sort (needs);
+        }
     }
-  g_autoptr (ScLowered) lowered = sc_lower (&input);
+  while (lowered->needs->len > 0);
   ScTrace *const trace = sc_engine_run (lowered->program, &inner);
   if (trace == NULL)
     {

@@ -7,7 +7,18 @@
 #include "models/kernel.h"
 #include "models/workload.h"
 
-typedef enum { SC_COLL_ALL_REDUCE, SC_COLL_REDUCE_SCATTER, SC_COLL_ALL_GATHER, SC_COLL_BROADCAST, SC_COLL_SEND, SC_N_COLLS } ScCollKind;
+typedef enum
+{
+  SC_COLL_ALL_REDUCE,
+  SC_COLL_REDUCE_SCATTER,
+  SC_COLL_ALL_GATHER,
+  SC_COLL_BROADCAST,
+  SC_COLL_REDUCE,
+  SC_COLL_ALL_TO_ALL,
+  SC_COLL_SEND_RECEIVE, /* every rank sends to the next one and receives from the one before, as sendrecv_perf */
+  SC_COLL_SEND,
+  SC_N_COLLS
+} ScCollKind;
 const char *sc_coll_kind_name (ScCollKind kind); /* "all-reduce", ... */
 
 typedef enum

@@ -3,34 +3,76 @@
  * bind (FOLDING S2, S5 a). */
 #include <stdlib.h>
 #include <string.h>
-#include "models/fold.h"
+#include "models/loads.h"
+#include "models/nccl.h"
 
 typedef struct
 {
   const ScFabric *fabric;
-  guint32 *count;    /* [n_links] of the comm being walked */
+  guint32 *count;    /* [n_links] of the part being walked */
   guint8  *inter;    /* [n_links] touched by a hop that leaves its domain */
   guint8  *intra;
+  guint8  *used;
   GArray  *touched;  /* guint32 */
   GArray  *follows;  /* guint64: link << 32 | the next link of some route */
+  guint8  *kept;     /* [n_links] crossed by in-network reduction or multicast: never implied */
+  GArray  *loads;    /* ScLoad */
+  GArray  *part_first;
+  guint    part;     /* of the walk */
+  guint    n_used;
   guint    hops_inter;
   double   inter_latency_s, intra_latency_s;
+  guint64  last_pair;
 } Walk;
 
+static int
+compare_links (gconstpointer a, gconstpointer b)
+{
+  const guint32 x = *(const guint32 *) a, y = *(const guint32 *) b;
+  return (x > y) - (x < y);
+}
+
+/* Closes the part being walked: its counts become loads, links ascending. */
 static void
-on_hop (gpointer data, guint channel, guint position G_GNUC_UNUSED, const ScRoute *route)
+end_part (Walk *w)
+{
+  qsort (w->touched->data, w->touched->len, sizeof (guint32), compare_links);
+  for (guint i = 0; i < w->touched->len; i++)
+    {
+      const guint32 l = g_array_index (w->touched, guint32, i);
+      const ScLoad load = { l, w->count[l] };
+      g_array_append_val (w->loads, load);
+      w->n_used += !w->used[l];
+      w->used[l] = TRUE;
+      w->count[l] = 0;
+    }
+  g_array_set_size (w->touched, 0);
+  const guint32 end = w->loads->len;
+  g_array_append_val (w->part_first, end);
+  w->part++;
+}
+
+static void
+on_hop (gpointer data, guint part, guint channel, guint position G_GNUC_UNUSED, const ScRoute *route)
 {
   Walk *const w = data;
+  g_assert (part >= w->part);
+  while (w->part < part)
+    end_part (w);
   for (guint i = 0; i < route->n; i++)
     {
       const guint32 l = route->links[i];
       if (w->count[l]++ == 0)
         g_array_append_val (w->touched, l);
       (route->crosses_nic ? w->inter : w->intra)[l] = TRUE;
-      if (i > 0)
+      if (route->in_network)
+        w->kept[l] = TRUE;
+      else if (i > 0)
         {
           const guint64 pair = (guint64) route->links[i - 1] << 32 | l;
-          g_array_append_val (w->follows, pair);
+          if (pair != w->last_pair)
+            g_array_append_val (w->follows, pair);
+          w->last_pair = pair;
         }
     }
   if (route->crosses_nic)
@@ -42,11 +84,24 @@ on_hop (gpointer data, guint channel, guint position G_GNUC_UNUSED, const ScRout
     w->intra_latency_s = MAX (w->intra_latency_s, route->latency_s);
 }
 
+/* Most members of one domain, which are neighbours in rank order. */
+static guint
+most_per_domain (const ScFabric *f, const guint32 *gpus, guint n)
+{
+  guint most = 0;
+  for (guint i = 0, run = 0; i < n; i++)
+    {
+      run = i > 0 && f->domain[f->gpus[gpus[i]].node] == f->domain[f->gpus[gpus[i - 1]].node] ? run + 1 : 1;
+      most = MAX (most, run);
+    }
+  return most;
+}
+
 /* Shape of a group that puts nothing on links: one hop of each kind is enough to know the latencies. */
 static ScGroupShape
 shape_of_scalars (const ScFabric *f, const guint32 *gpus, guint n)
 {
-  ScGroupShape s = { .n = n, .n_domains = 1, .n_channels = 1, .inter_bytes_per_s = INFINITY, .intra_bytes_per_s = INFINITY };
+  ScGroupShape s = { .n = n, .n_domains = 1, .per_domain = most_per_domain (f, gpus, n), .n_channels = 1, .inter_bytes_per_s = INFINITY, .intra_bytes_per_s = INFINITY };
   ScRoute route;
   for (guint i = 1; i < n; i++)
     {
@@ -74,13 +129,6 @@ static int
 compare_pairs (gconstpointer a, gconstpointer b)
 {
   const guint64 x = *(const guint64 *) a, y = *(const guint64 *) b;
-  return (x > y) - (x < y);
-}
-
-static int
-compare_links (gconstpointer a, gconstpointer b)
-{
-  const guint32 x = *(const guint32 *) a, y = *(const guint32 *) b;
   return (x > y) - (x < y);
 }
 
@@ -112,7 +160,8 @@ compare_levels (gconstpointer a, gconstpointer b)
 
 /* One pass of the elimination: @pairs are (link, one that feeds it), sorted; @order from sources on (or back). */
 static void
-imply_pass (const ScFabric *f, const GArray *pairs, const Ordered *order, guint n, gboolean reverse, guint8 *implied)
+imply_pass (const ScFabric *f, const GArray *pairs, const Ordered *order, guint n, gboolean reverse, const guint8 *kept,
+            guint8 *implied)
 {
   g_autofree double *width = g_new (double, MAX (f->n_links, 1));
   for (guint32 l = 0; l < f->n_links; l++) /* a feeder that comes later in the order counts in full */
@@ -129,7 +178,7 @@ imply_pass (const ScFabric *f, const GArray *pairs, const Ordered *order, guint 
       double fed = first[l] == first[l + 1] ? INFINITY : 0;
       for (guint32 i = first[l]; i < first[l + 1]; i++)
         fed += width[(guint32) g_array_index (pairs, guint64, i)];
-      if (!implied[l] && !sc_link_is_end (&f->links[l]) && fed <= capacity * (1 + 1e-12))
+      if (!implied[l] && !kept[l] && !sc_link_is_end (&f->links[l]) && fed <= capacity * (1 + 1e-12))
         implied[l] = TRUE;
       width[l] = MIN (capacity, fed);
     }
@@ -138,7 +187,7 @@ imply_pass (const ScFabric *f, const GArray *pairs, const Ordered *order, guint 
 /* Links at least as wide as all that feeds them, then as all that they feed; one at a time, so that no link is
  * dropped on the strength of itself (FOLDING S5 a, 9). */
 static void
-find_implied (const ScFabric *f, GArray *follows, guint8 *implied)
+find_implied (const ScFabric *f, GArray *follows, const guint8 *kept, guint8 *implied)
 {
   sort_unique (follows);
   g_autoptr (GArray) feeders = g_array_sized_new (FALSE, FALSE, sizeof (guint64), follows->len); /* (link, before) */
@@ -164,77 +213,159 @@ find_implied (const ScFabric *f, GArray *follows, guint8 *implied)
   qsort (feeders->data, feeders->len, sizeof (guint64), compare_pairs);
   qsort (order->data, order->len, sizeof (Ordered), compare_levels);
   const Ordered *const links = (const Ordered *) (gconstpointer) order->data;
-  imply_pass (f, feeders, links, order->len, FALSE, implied);
-  imply_pass (f, follows, links, order->len, TRUE, implied);
+  imply_pass (f, feeders, links, order->len, FALSE, kept, implied);
+  imply_pass (f, follows, links, order->len, TRUE, kept, implied);
+}
+
+static void
+keep_widest (double seconds, guint32 link, double *most, guint32 *most_link)
+{
+  if (seconds > *most * (1 + 1e-12))
+    {
+      *most = seconds;
+      *most_link = link;
+    }
+}
+
+/* Seconds per byte of the buffer that the narrowest links need: a link carries the sum of all parts' connections.
+ * @sum: [n_links] zeros, and so left behind. */
+static void
+find_bound (Walk *w, const ScGroupShape *shape, ScWalk *walk, double *sum)
+{
+  ScBound *const bound = &walk->bound;
+  bound->intra_link = bound->inter_link = SC_NONE;
+  for (guint pass = 0; pass < 2; pass++) /* add up, then read off and clear */
+    for (guint32 p = 0; p < walk->n_parts; p++)
+      {
+        const double each = walk->row->connection_bytes (walk->kind, shape, p, 1);
+        const guint32 first = g_array_index (w->part_first, guint32, walk->first_part + p);
+        const guint32 end = g_array_index (w->part_first, guint32, walk->first_part + p + 1);
+        for (guint32 i = first; i < end; i++)
+          {
+            const ScLoad *const load = &g_array_index (w->loads, ScLoad, i);
+            if (pass == 0)
+              {
+                sum[load->link] += each * load->count;
+                continue;
+              }
+            const double s = sum[load->link] / w->fabric->links[load->link].capacity;
+            if (w->intra[load->link])
+              keep_widest (s, load->link, &bound->intra_s_per_byte, &bound->intra_link);
+            if (w->inter[load->link])
+              keep_widest (s, load->link, &bound->inter_s_per_byte, &bound->inter_link);
+            sum[load->link] = 0;
+          }
+      }
+}
+
+/* What every link of the walk leaves to one connection. */
+static void
+find_rates (Walk *w, guint32 first_load, ScGroupShape *s)
+{
+  for (guint32 i = first_load; i < w->loads->len; i++)
+    {
+      const ScLoad *const load = &g_array_index (w->loads, ScLoad, i);
+      const double each = w->fabric->links[load->link].capacity / load->count;
+      if (w->inter[load->link])
+        s->inter_bytes_per_s = MIN (s->inter_bytes_per_s, each);
+      if (w->intra[load->link])
+        s->intra_bytes_per_s = MIN (s->intra_bytes_per_s, each);
+    }
+}
+
+static void
+forget_kinds (Walk *w, guint32 first_load)
+{
+  for (guint32 i = first_load; i < w->loads->len; i++)
+    w->inter[g_array_index (w->loads, ScLoad, i).link] = w->intra[g_array_index (w->loads, ScLoad, i).link] = FALSE;
+}
+
+static void
+add_walk (Walk *w, GArray *walks, const ScGroupShape *shape, const ScCollective *row, ScCollKind kind, const guint32 *gpus,
+          double *sum)
+{
+  ScWalk walk = { .row = row, .kind = kind, .first_part = w->part_first->len - 1, .n_parts = sc_collective_n_parts (row, kind, shape) };
+  const guint32 first_load = w->loads->len;
+  w->part = 0;
+  row->walk (w->fabric, gpus, shape->n, kind, on_hop, w);
+  while (w->part < walk.n_parts)
+    end_part (w);
+  g_assert (w->part == walk.n_parts);
+  find_bound (w, shape, &walk, sum);
+  forget_kinds (w, first_load);
+  g_array_append_val (walks, walk);
 }
 
 ScLoads *
-sc_loads_new (const ScLayout *layout, const ScFabric *fabric)
+sc_loads_new (const ScLayout *layout, const ScFabric *fabric, const ScNeed *needs, guint n_needs)
 {
   ScLoads *const ret = g_new0 (ScLoads, 1);
-  ret->row = g_new0 (const ScCollective *, MAX (layout->n_comms, 1));
   ret->shapes = g_new0 (ScGroupShape, MAX (layout->n_comms, 1));
-  ret->first = g_new0 (guint32, layout->n_comms + 1);
+  ret->walk_first = g_new0 (guint32, layout->n_comms + 1);
   ret->implied = g_new0 (guint8, MAX (fabric->n_links, 1));
 
-  g_autofree guint32 *count = g_new0 (guint32, MAX (fabric->n_links, 1));
-  g_autofree guint8 *inter = g_new0 (guint8, MAX (fabric->n_links, 1)), *intra = g_new0 (guint8, MAX (fabric->n_links, 1));
-  g_autofree guint8 *used = g_new0 (guint8, MAX (fabric->n_links, 1));
+  const gsize n_links = MAX (fabric->n_links, 1);
+  g_autofree guint32 *count = g_new0 (guint32, n_links);
+  g_autofree guint8 *flags = g_new0 (guint8, 4 * n_links);
+  g_autofree double *sum = g_new0 (double, n_links);
   g_autoptr (GArray) touched = g_array_new (FALSE, FALSE, sizeof (guint32));
   g_autoptr (GArray) follows = g_array_new (FALSE, FALSE, sizeof (guint64));
   g_autoptr (GArray) loads = g_array_new (FALSE, FALSE, sizeof (ScLoad));
-  Walk w = { .fabric = fabric, .count = count, .inter = inter, .intra = intra, .touched = touched, .follows = follows };
+  g_autoptr (GArray) part_first = g_array_new (FALSE, TRUE, sizeof (guint32));
+  g_autoptr (GArray) walks = g_array_new (FALSE, FALSE, sizeof (ScWalk));
+  g_array_set_size (part_first, 1);
+  Walk w = { .fabric = fabric, .count = count, .inter = flags, .intra = flags + n_links, .used = flags + 2 * n_links,
+             .kept = flags + 3 * n_links, .touched = touched, .follows = follows, .loads = loads, .part_first = part_first };
 
   guint room = 1000000; /* pairs before they are made unique */
+  guint at = 0;         /* in needs */
   for (guint32 c = 0; c < layout->n_comms; c++)
     {
       const ScComm *const comm = &layout->comms[c];
       const guint32 *const gpus = layout->members + comm->first; /* rank r sits on GPU r */
-      ret->first[c] = loads->len;
+      ret->walk_first[c] = walks->len;
+      ScGroupShape *const s = &ret->shapes[c];
       if (comm->kind == SC_COMM_WORLD)
         {
-          ret->shapes[c] = shape_of_scalars (fabric, gpus, comm->n);
+          *s = shape_of_scalars (fabric, gpus, comm->n);
+          s->library = sc_nccl_library (fabric, gpus[0]);
           continue;
         }
       const gboolean send = comm->kind == SC_COMM_PP_FORWARD || comm->kind == SC_COMM_PP_BACKWARD;
       const ScCollective *const row = send ? &sc_collective_send : &sc_collective_ring;
-      ret->row[c] = row;
+      ScWalk walk = { .row = row, .kind = send ? SC_COLL_SEND : SC_COLL_ALL_REDUCE, .first_part = part_first->len - 1, .n_parts = 1 };
       w.hops_inter = 0;
       w.inter_latency_s = w.intra_latency_s = 0;
-      row->walk (fabric, gpus, comm->n, on_hop, &w);
-
-      ScGroupShape s = { .n = comm->n, .n_channels = send ? 1 : sc_ring_channels (fabric, gpus, comm->n),
-                         .hops_inter = w.hops_inter, .n_domains = MAX (w.hops_inter, 1),
-                         .inter_bytes_per_s = INFINITY, .intra_bytes_per_s = INFINITY,
-                         .inter_latency_s = w.inter_latency_s, .intra_latency_s = w.intra_latency_s,
-                         .launch_s = fabric->topology->collective_launch_s.value };
-      qsort (touched->data, touched->len, sizeof (guint32), compare_links);
-      for (guint i = 0; i < touched->len; i++)
-        {
-          const guint32 l = g_array_index (touched, guint32, i);
-          const ScLoad load = { l, count[l] };
-          const double each = fabric->links[l].capacity / count[l];
-          if (inter[l])
-            s.inter_bytes_per_s = MIN (s.inter_bytes_per_s, each);
-          if (intra[l])
-            s.intra_bytes_per_s = MIN (s.intra_bytes_per_s, each);
-          g_array_append_val (loads, load);
-          ret->n_used += !used[l];
-          used[l] = TRUE;
-          count[l] = 0;
-          inter[l] = intra[l] = FALSE;
-        }
-      g_array_set_size (touched, 0);
-      ret->shapes[c] = s;
+      w.part = 0;
+      const guint32 first_load = loads->len;
+      row->walk (fabric, gpus, comm->n, walk.kind, on_hop, &w);
+      end_part (&w);
+      *s = (ScGroupShape) { .n = comm->n, .n_channels = send ? 1 : sc_ring_channels (fabric, gpus, comm->n),
+                            .hops_inter = w.hops_inter, .n_domains = MAX (w.hops_inter, 1),
+                            .per_domain = most_per_domain (fabric, gpus, comm->n),
+                            .inter_bytes_per_s = INFINITY, .intra_bytes_per_s = INFINITY,
+                            .inter_latency_s = w.inter_latency_s, .intra_latency_s = w.intra_latency_s,
+                            .launch_s = fabric->topology->collective_launch_s.value, .library = sc_nccl_library (fabric, gpus[0]) };
+      find_rates (&w, first_load, s);
+      find_bound (&w, s, &walk, sum);
+      forget_kinds (&w, first_load);
+      g_array_append_val (walks, walk);
+      for (; at < n_needs && needs[at].comm <= c; at++)
+        if (needs[at].comm == c)
+          add_walk (&w, walks, s, sc_collective_all ()[needs[at].row], (ScCollKind) needs[at].kind, gpus, sum);
       if (follows->len > room) /* keeps memory in bounds, at the cost of a few sorts in all */
         {
           sort_unique (follows);
           room = MAX (room, 2 * follows->len);
         }
     }
-  ret->first[layout->n_comms] = loads->len;
-  find_implied (fabric, follows, ret->implied);
+  ret->walk_first[layout->n_comms] = walks->len;
+  ret->n_parts = part_first->len - 1;
+  ret->n_used = w.n_used;
+  find_implied (fabric, follows, w.kept, ret->implied);
   ret->loads = (ScLoad *) (gpointer) g_array_free (g_steal_pointer (&loads), FALSE);
+  ret->part_first = (guint32 *) (gpointer) g_array_free (g_steal_pointer (&part_first), FALSE);
+  ret->walks = (ScWalk *) (gpointer) g_array_free (g_steal_pointer (&walks), FALSE);
   return ret;
 }
 
@@ -243,10 +374,44 @@ sc_loads_free (ScLoads *loads)
 {
   if (loads == NULL)
     return;
-  g_free (loads->row);
   g_free (loads->shapes);
-  g_free (loads->first);
+  g_free (loads->walk_first);
+  g_free (loads->walks);
+  g_free (loads->part_first);
   g_free (loads->loads);
   g_free (loads->implied);
   g_free (loads);
+}
+
+const ScWalk *
+sc_loads_walk (const ScLoads *loads, guint32 comm, const ScCollective *row, ScCollKind kind)
+{
+  for (guint32 i = loads->walk_first[comm]; i < loads->walk_first[comm + 1]; i++)
+    if (loads->walks[i].row == row && (i == loads->walk_first[comm] || loads->walks[i].kind == kind))
+      return &loads->walks[i];
+  return NULL;
+}
+
+static int
+compare_needs (gconstpointer a, gconstpointer b)
+{
+  const ScNeed *const x = a, *const y = b;
+  if (x->comm != y->comm)
+    return x->comm < y->comm ? -1 : 1;
+  if (x->row != y->row)
+    return x->row < y->row ? -1 : 1;
+  return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+void
+sc_needs_sort (GArray *needs)
+{
+  if (needs->len == 0)
+    return;
+  g_array_sort (needs, compare_needs);
+  guint n = 1;
+  for (guint i = 1; i < needs->len; i++)
+    if (compare_needs (&g_array_index (needs, ScNeed, i), &g_array_index (needs, ScNeed, n - 1)) != 0)
+      g_array_index (needs, ScNeed, n++) = g_array_index (needs, ScNeed, i);
+  g_array_set_size (needs, n);
 }

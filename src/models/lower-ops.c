@@ -160,6 +160,18 @@ expand_call (Lower *l, const ScCollective *row, const ScComm *comm, ScCollKind k
   return m;
 }
 
+/* A row that a call takes and that its comm has not been walked by: all comms of the family need it. */
+static void
+note_need (Lower *l, guint32 family, const ScCollective *row, ScCollKind kind)
+{
+  for (guint32 c = 0; c < l->in->layout->n_comms; c++)
+    if (l->in->fold->family_of[c] == family)
+      {
+        const ScNeed need = { c, sc_collective_index (row), kind };
+        g_array_append_val (l->needs, need);
+      }
+}
+
 /* The program's call for @bytes of @kind over @comm: made once per family, kind and size. */
 guint32
 sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
@@ -177,24 +189,36 @@ sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
   const guint32 first_comm = in->fold->family_comm[family];
   const ScComm *const comm = &in->layout->comms[first_comm];
   const ScGroupShape *const shape = &in->loads->shapes[first_comm];
-  const ScCollective *const row = sc_collective_choose (kind, shape, bytes);
-  const ScCallForm form = sc_collective_form (row, kind, shape, bytes);
-  const double hold = kind == SC_COLL_SEND || row->walk == NULL ? 0 : l->hold;
+  ScCollChoice choice;
+  if (!sc_collective_choose (kind, shape, bytes, comm->kind == SC_COMM_WORLD ? &sc_collective_scalar : NULL, SC_N_PROTOS, &choice, NULL))
+    g_assert_not_reached ();
+  const ScWalk *const walk = choice.row->walk != NULL ? sc_loads_walk (in->loads, first_comm, choice.row, kind) : NULL;
+  if (choice.row->walk != NULL && walk == NULL)
+    note_need (l, family, choice.row, kind);
+  const ScBound none = { 0, 0, SC_NONE, SC_NONE };
+  sc_collective_time (&choice, kind, shape, bytes, walk != NULL ? &walk->bound : &none);
+  const double hold = kind == SC_COLL_SEND || choice.row->walk == NULL ? 0 : l->hold;
   const ScTimeKind tag = comm_time_kind (comm->kind);
   const KnownCall known = { kind, bytes, l->p->calls->len };
   const gboolean across = l->plan->pp > 1 && (comm->kind == SC_COMM_WORLD || comm->kind == SC_COMM_EMBEDDING);
-  if (in->blocks > 0 && row->walk != NULL)
+  if (in->blocks > 0 && walk != NULL)
     {
       const ScTime launch = sc_time_from_s (kind == SC_COLL_SEND ? 0 : shape->launch_s);
       sc_program_add_call (l->p, family, (guint16) tag, launch, 0, hold);
-      g_array_index (l->p->calls, ScCall, known.call).messages = expand_call (l, row, comm, kind, shape, bytes);
+      g_array_index (l->p->calls, ScCall, known.call).messages = expand_call (l, choice.row, comm, kind, shape, bytes);
     }
   else
     {
+      ScCallForm form;
+      sc_collective_form (&choice, kind, shape, bytes, &form);
       sc_program_add_call (l->p, family, (guint16) tag, sc_time_from_s (form.delay_s), 0, hold);
-      if (row->walk != NULL && form.connection_bytes > 0)
-        sc_program_share_part (l->p, form.connection_bytes, form.cap, in->fold->uses_first[family],
-                               in->fold->uses_first[family + 1] - in->fold->uses_first[family]);
+      for (guint p = 0; p < form.n_parts && walk != NULL; p++)
+        {
+          guint32 n_uses;
+          const guint32 first = sc_fold_uses (in->fold, in->loads, family, walk, p, &n_uses);
+          if (form.parts[p].bytes > 0)
+            sc_program_share_part (l->p, form.parts[p].bytes, form.parts[p].cap, first, n_uses);
+        }
     }
   if (across) /* its members are stages: who waits there waits for the pipeline to drain */
     g_array_index (l->p->calls, ScCall, known.call).wait_tag = SC_TIME_BUBBLE;

@@ -59,6 +59,7 @@ typedef struct
   GArray        *prices;    /* Prices */
   GArray       **known;     /* [n_families] KnownCall */
   GPtrArray     *messages;
+  GArray        *needs;     /* ScNeed */
   double         hold;      /* share of compute that a collective beside it takes */
 
   /* the class that is being lowered */

@@ -221,10 +221,11 @@ sc_lower (const ScLowerInput *in)
   ret->labels = g_ptr_array_new_with_free_func (g_free);
   ret->grade_s = g_new0 (double, n_classes * SC_N_GRADES);
   ret->messages = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_collective_messages_free);
+  ret->needs = g_array_new (FALSE, FALSE, sizeof (ScNeed));
   Lower l = { .in = in, .plan = &in->workload->plan, .p = ret->program, .labels = ret->labels,
               .label_ids = g_hash_table_new (g_str_hash, g_str_equal),
               .prices = g_array_new (FALSE, FALSE, sizeof (Prices)), .known = g_new0 (GArray *, MAX (n_families, 1)),
-              .messages = ret->messages, .grade_s = ret->grade_s,
+              .messages = ret->messages, .needs = ret->needs, .grade_s = ret->grade_s,
               .buckets = g_array_new (FALSE, FALSE, sizeof (Bucket)), .dp_done = g_array_new (FALSE, FALSE, sizeof (guint32)) };
   g_array_set_clear_func (l.prices, sc_lower_prices_clear);
   g_queue_init (&l.started);
@@ -234,7 +235,7 @@ sc_lower (const ScLowerInput *in)
     sc_program_add_link (l.p, 1);
   for (guint32 i = 0; i < n_families; i++)
     sc_program_add_group (l.p, MAX (in->fold->family_members[i], 1));
-  g_array_append_vals (l.p->uses, in->fold->uses, in->fold->uses_first[n_families]);
+  g_array_append_vals (l.p->uses, in->fold->uses, in->fold->uses_first[n_families * in->fold->max_parts]);
   for (guint32 c = 0; c < n_classes; c++)
     {
       lower_class (&l, c);
@@ -250,6 +251,7 @@ sc_lower (const ScLowerInput *in)
   g_array_unref (l.dp_done);
   g_queue_clear (&l.started);
   g_hash_table_unref (l.label_ids);
+  sc_needs_sort (ret->needs);
   return ret;
 }
 
@@ -262,5 +264,6 @@ sc_lowered_free (ScLowered *l)
   g_clear_pointer (&l->labels, g_ptr_array_unref);
   g_free (l->grade_s);
   g_ptr_array_unref (l->messages);
+  g_array_unref (l->needs);
   g_free (l);
 }

@@ -55,6 +55,7 @@ typedef struct
   GPtrArray *labels;    /* char *, text of ScOp.label */
   double    *grade_s;   /* [n_classes * SC_N_GRADES] kernel seconds by grade */
   GPtrArray *messages;  /* ScMessages, owned; empty unless blocks > 0 */
+  GArray    *needs;     /* ScNeed: walks that calls take and the loads lack; not empty: lower again with them */
 } ScLowered;
 
 /* About how many ops sc_lower() will make, before it makes any. */

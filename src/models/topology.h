@@ -96,6 +96,8 @@ typedef enum
   SC_ROUTING_ECMP,     /* each flow keeps to one of them, by hash */
 } ScRouting;
 
+#define SC_TEXTBOOK 0 /* closed forms over the links are the times of collectives */
+
 typedef struct
 {
   char       *name;
@@ -116,6 +118,7 @@ typedef struct
   guint       flows_per_connection; /* 1..64 queue pairs that a connection is spread over; ECMP */
   gboolean    sharp;                /* the switches reduce */
   ScCited     collective_launch_s; /* fixed part of a collective's time */
+  guint       collectives; /* what executes them: SC_TEXTBOOK, or a release of NCCL as 2 x 1000 + minor (models/nccl.h) */
   ScFault    *faults;  /* [n_faults] */
   guint       n_faults;
   ScTierFault *tier_faults; /* [n_tier_faults] */

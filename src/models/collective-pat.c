@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* collective-pat.c - parallel aggregated trees: all-gather and reduce-scatter in log2 n rounds, one rank per node.
+ * In round k every rank passes what it has gathered on to the rank 2^k further; the rounds of successive chunks overlap. */
+#include "models/collective.h"
+#include "sim/types.h"
+
+static gboolean
+pat_possible (ScCollKind kind G_GNUC_UNUSED, const ScGroupShape *shape, const char **ret_why)
+{
+  if (shape->library.version != NULL && shape->per_domain > 1)
+    {
+      *ret_why = "it takes one rank per node";
+      return FALSE;
+    }
+  return TRUE;
+}
+
+static guint
+pat_n_parts (ScCollKind kind G_GNUC_UNUSED, const ScGroupShape *shape)
+{
+  return g_bit_storage (shape->n - 1);
+}
+
+/* Blocks of the buffer that a rank passes on in round @k of @n ranks. */
+static guint
+pat_blocks (guint n, guint k)
+{
+  return MIN (1u << k, n - (1u << k));
+}
+
+static void
+pat_walk (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind, ScHopFunc hop, gpointer data)
+{
+  for (guint k = 0; k < g_bit_storage (n - 1); k++)
+    for (guint i = 0; i < n; i++)
+      {
+        const guint j = (i + (1u << k)) % n;
+        ScRoute route;
+        if (kind == SC_COLL_REDUCE_SCATTER) /* the same trees the other way */
+          sc_fabric_route (fabric, gpus[j], gpus[i], &route);
+        else
+          sc_fabric_route (fabric, gpus[i], gpus[j], &route);
+        hop (data, k, 0, i, &route);
+      }
+}
+
+static double
+pat_connection_bytes (ScCollKind kind G_GNUC_UNUSED, const ScGroupShape *shape, guint part, double bytes)
+{
+  return bytes * pat_blocks (shape->n, part) / shape->n;
+}
+
+static void
+pat_path (ScCollKind kind, const ScGroupShape *shape, double *ret_intra, double *ret_inter)
+{
+  const double rounds = pat_n_parts (kind, shape);
+  *ret_inter = shape->n_domains > 1 ? rounds : 0;
+  *ret_intra = rounds - *ret_inter;
+}
+
+static double
+pat_alone_s (ScCollKind kind, const ScGroupShape *shape, double bytes)
+{
+  double intra, inter;
+  pat_path (kind, shape, &intra, &inter);
+  return shape->launch_s + intra * shape->intra_latency_s + inter * shape->inter_latency_s
+         + (shape->n - 1.0) / shape->n * bytes / MIN (shape->inter_bytes_per_s, shape->intra_bytes_per_s);
+}
+
+const ScCollective sc_collective_pat = {
+  .name = "pat",
+  .summary = "all-gather and reduce-scatter in log2 n rounds of growing distance (parallel aggregated trees)",
+  .source = "Jeaugey, PAT, arXiv 2506.20252; rounds as Bruck et al., IEEE TPDS 8(11), 1997",
+  .kinds = 1u << SC_COLL_ALL_GATHER | 1u << SC_COLL_REDUCE_SCATTER,
+  .max_bytes = INFINITY,
+  .min_ranks = 2,
+  .on_request = TRUE,
+  .possible = pat_possible,
+  .n_parts = pat_n_parts,
+  .walk = pat_walk,
+  .connection_bytes = pat_connection_bytes,
+  .alone_s = pat_alone_s,
+  .path = pat_path,
+};
