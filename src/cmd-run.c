@@ -13,7 +13,7 @@ typedef struct
 {
   ScInputs inputs;
   char *format, *output, *timeline, *trace, *detail;
-  gboolean require_fit;
+  gboolean require_fit, links;
 } RunOptions;
 
 static void
@@ -152,6 +152,8 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     { "timeline", 0, 0, G_OPTION_ARG_FILENAME, &options.timeline, "Draw the pipeline in ASCII; - for standard output",
       "FILE" },
     { "trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "Write a Chrome trace, for Perfetto", "FILE" },
+    { "links", 0, 0, G_OPTION_ARG_NONE, &options.links,
+      "Add to the report how full the links were, and who used them", NULL },
     { "require-fit", 0, 0, G_OPTION_ARG_NONE, &options.require_fit, "Exit with status 1 where memory does not fit",
       NULL },
     { "detail", 0, 0, G_OPTION_ARG_FILENAME, &options.detail, "What is simulated: kernel (every kernel, the default)",
@@ -168,7 +170,8 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
       || !sc_inputs_read (&options.inputs, argc, argv, error))
     return SC_STATUS_USAGE;
 
-  g_autoptr (ScSummary) summary = sc_forecast (options.inputs.topology, options.inputs.workload, NULL, error);
+  const ScForecastOptions how = { .links = options.links };
+  g_autoptr (ScSummary) summary = sc_forecast (options.inputs.topology, options.inputs.workload, &how, error);
   if (summary == NULL || !write_outputs (&options, report, summary, out, error))
     return SC_STATUS_INTERNAL;
   if (!options.require_fit || summary->verdict != SC_VERDICT_DOES_NOT_FIT)
@@ -193,6 +196,9 @@ const ScCommand sc_cmd_run = {
           "is JSON or a plain text.  topology.nodes=16 resizes a topology of one run of nodes.  Where plan.dp or\n"
           "plan.gpus is set, the other one of the file gives way; where tp, pp or cp is and the file has both,\n"
           "its gpus stay and dp follows.\n"
+          "\n"
+          "--links tells how full the links of the fabric were, and with which kind of communication: the hottest\n"
+          "ten in text, all of them over time in JSON.\n"
           "\n"
           "--device FILE stands in for the GPU of those node types that name it, or of all if none does.",
   .run = run,

@@ -253,6 +253,58 @@ add_fold (const ScSummary *s, cJSON *root)
   add_string (o, "note", s->fold_note);
 }
 
+/* One array on one line, to a millionth: what is finer says nothing of a mean over a bin. */
+static void
+add_shares (Writer *w, cJSON *object, const char *key, const double *shares, guint n)
+{
+  cJSON *array = cJSON_AddArrayToObject (object, key);
+  for (guint i = 0; i < n; i++)
+    {
+      if (!isfinite (shares[i]) && w->not_finite == NULL)
+        w->not_finite = key;
+      cJSON_AddItemToArray (array, cJSON_CreateNumber (rint (shares[i] * 1e6) / 1e6));
+    }
+}
+
+static void
+add_link_class (Writer *w, const ScLinksSummary *links, const ScLinkSummary *row, cJSON *array)
+{
+  cJSON *o = cJSON_CreateObject ();
+  cJSON_AddItemToArray (array, o);
+  add_string (o, "link", row->name);
+  add_unsigned (o, "links", row->n_links);
+  cJSON *kinds = cJSON_AddObjectToObject (o, "kinds");
+  for (ScLinkKind k = 0; k < SC_N_LINK_KINDS; k++)
+    if (row->of_kind[k] > 0)
+      add_unsigned (kinds, sc_link_kind_name (k), row->of_kind[k]);
+  add_unsigned (o, "links_below", row->n_below);
+  add_number (w, o, "capacity_bytes_per_s", row->capacity_bytes_per_s);
+  add_number (w, o, "mean", row->mean);
+  add_number (w, o, "peak", row->peak);
+  add_number (w, o, "full_s", sc_time_to_s (row->full));
+  cJSON *bytes = cJSON_AddObjectToObject (o, "bytes");
+  for (ScTimeKind k = 0; k < SC_N_TIMES; k++)
+    if (sc_time_kind_group (k) != NULL)
+      add_number (w, bytes, sc_time_kind_group (k), rint (row->bytes[k]));
+  add_shares (w, o, "utilisation", row->utilisation, links->n_bins);
+}
+
+static void
+add_links (Writer *w, const ScSummary *s, cJSON *root)
+{
+  if (s->links == NULL)
+    {
+      cJSON_AddNullToObject (root, "links");
+      return;
+    }
+  cJSON *o = cJSON_AddObjectToObject (root, "links");
+  add_number (w, o, "bin_s", sc_time_to_s (s->links->bin));
+  add_unsigned (o, "left_out", s->links->n_left_out);
+  cJSON *array = cJSON_AddArrayToObject (o, "classes");
+  for (guint i = 0; i < s->links->n_rows; i++)
+    add_link_class (w, s->links, &s->links->rows[i], array);
+}
+
 static gboolean
 json_write (const ScSummary *s, GString *out, GError **error)
 {
@@ -284,6 +336,7 @@ json_write (const ScSummary *s, GString *out, GError **error)
   add_stages (&w, s, root);
   add_classes (&w, s, root);
   add_fold (s, root);
+  add_links (&w, s, root);
   cJSON *evidence = cJSON_AddObjectToObject (root, "evidence");
   for (ScGrade g = 0; g < SC_N_GRADES; g++)
     add_number (&w, evidence, sc_grade_name (g), s->grade_share[g]);

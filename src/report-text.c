@@ -10,6 +10,7 @@
 
 #define WIDTH    100
 #define MAX_ROWS 16
+#define MAX_LINKS 10
 #define GIB      (1024.0 * 1024 * 1024)
 
 static double
@@ -355,6 +356,133 @@ write_memory (const ScSummary *s, GString *out)
   g_string_append_c (out, '\n');
 }
 
+/* ---- Links ---- */
+
+/* "TP 71, DP 29": the kinds of communication that carry most of a link's bytes, in percent. */
+static void
+append_users (const ScLinkSummary *row, GString *out)
+{
+  double share[SC_N_TIMES], all = 0;
+  for (ScTimeKind k = 0; k < SC_N_TIMES; k++)
+    all += row->bytes[k];
+  for (ScTimeKind k = 0; k < SC_N_TIMES; k++)
+    share[k] = percent (row->bytes[k], all);
+  for (guint n = 0; n < 3; n++)
+    {
+      ScTimeKind best = 0;
+      for (ScTimeKind k = 1; k < SC_N_TIMES; k++)
+        if (share[k] > share[best])
+          best = k;
+      if (share[best] < 0.5)
+        return;
+      g_autofree char *name = g_ascii_strup (sc_time_kind_group (best), -1);
+      g_string_append_printf (out, "%s%s %.0f", n == 0 ? "" : ", ", name, share[best]);
+      share[best] = 0;
+    }
+}
+
+/* Rows of links that read the same. */
+typedef struct
+{
+  const ScLinkSummary *first;
+  guint64 n_links;
+  char   *cells; /* behind the number of links */
+} LinkLine;
+
+static void
+link_line_clear (gpointer data)
+{
+  g_free (((LinkLine *) data)->cells);
+}
+
+static gboolean
+are_alike (const ScLinkSummary *a, const ScLinkSummary *b)
+{
+  for (guint k = 0; k < SC_N_LINK_KINDS; k++)
+    if ((a->of_kind[k] > 0) != (b->of_kind[k] > 0))
+      return FALSE;
+  return TRUE;
+}
+
+static char *
+link_cells (const ScLinkSummary *row, TimeUnit unit)
+{
+  g_autofree char *capacity = sc_format_rate (row->capacity_bytes_per_s);
+  g_autoptr (GString) cells = g_string_new (NULL);
+  g_string_append_printf (cells, "%11s%8.1f%8.1f%10.*f  ", capacity, 100 * row->mean, 100 * row->peak, unit.decimals,
+                          (double) row->full / unit.ps);
+  append_users (row, cells);
+  return g_string_free (g_steal_pointer (&cells), FALSE);
+}
+
+/* At most MAX_LINKS lines, the hottest first; *ret_n_more links have none. */
+static GArray *
+link_lines (const ScLinksSummary *links, TimeUnit unit, guint64 *ret_n_more)
+{
+  GArray *lines = g_array_new (FALSE, FALSE, sizeof (LinkLine));
+  g_array_set_clear_func (lines, link_line_clear);
+  *ret_n_more = 0;
+  for (guint i = 0; i < links->n_rows; i++)
+    {
+      const ScLinkSummary *row = &links->rows[i];
+      LinkLine line = { row, row->n_links, link_cells (row, unit) };
+      LinkLine *same = NULL;
+      for (guint k = 0; k < lines->len && same == NULL; k++)
+        {
+          LinkLine *other = &g_array_index (lines, LinkLine, k);
+          if (strcmp (other->cells, line.cells) == 0 && are_alike (other->first, row))
+            same = other;
+        }
+      if (same == NULL && lines->len < MAX_LINKS && row->mean > 0)
+        {
+          g_array_append_val (lines, line);
+          continue;
+        }
+      *(same != NULL ? &same->n_links : ret_n_more) += row->n_links;
+      g_free (line.cells);
+    }
+  return lines;
+}
+
+static void
+append_links (guint64 n, const char *what, GString *out)
+{
+  g_string_append_printf (out, "  %" G_GUINT64_FORMAT " more %s%s.", n, n == 1 ? "link " : "links ", what);
+}
+
+static void
+write_links (const ScSummary *s, GString *out)
+{
+  const TimeUnit unit = time_unit (s->step);
+  const char *first = "the first of";
+  guint64 n_more;
+  g_autoptr (GArray) lines = link_lines (s->links, unit, &n_more);
+  g_string_append (out, "\nHottest links, by mean utilisation over the step");
+  if (lines->len == 0)
+    {
+      g_string_append (out, ": none carries anything\n");
+      return;
+    }
+  int name_width = (int) strlen (first);
+  for (guint i = 0; i < lines->len; i++)
+    name_width = MAX (name_width, (int) strlen (g_array_index (lines, LinkLine, i).first->name));
+  g_autofree char *full = g_strdup_printf ("full, %s", unit.name);
+  g_string_append_printf (out, "\n  %-*s  links   capacity mean, %% peak, %%%10s  used by, %%\n", name_width, first, full);
+  for (guint i = 0; i < lines->len; i++)
+    {
+      const LinkLine *line = &g_array_index (lines, LinkLine, i);
+      g_string_append_printf (out, "  %-*s%7" G_GUINT64_FORMAT "%s\n", name_width, line->first->name, line->n_links, line->cells);
+    }
+  g_autoptr (GString) text = g_string_new ("Full: at 99.9 % of the capacity or more.");
+  if (n_more > 0)
+    append_links (n_more, "carried less", text);
+  if (s->links->n_left_out > 0)
+    append_links (s->links->n_left_out, "can never be fuller than the fullest of these", text);
+  g_string_append (out, "  ");
+  sc_append_wrapped (out, text->str, 2, 2, WIDTH);
+  g_string_append_c (out, '\n');
+}
+
 /* ---- What it rests on ---- */
 
 static void
@@ -416,6 +544,8 @@ text_write (const ScSummary *summary, GString *out, GError **error)
   write_time (summary, out);
   write_rates (summary, out);
   write_memory (summary, out);
+  if (summary->links != NULL)
+    write_links (summary, out);
   write_model (summary, out);
   write_evidence (summary, out);
   return TRUE;

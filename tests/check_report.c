@@ -5,6 +5,7 @@
 #endif
 #include <check.h>
 #include <glib/gstdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cmd.h"
@@ -360,6 +361,32 @@ fake_summary_new (const Fake *f)
   s->n_links = 40;
   s->n_link_classes = 8;
   return s;
+}
+
+/* Five classes of links; the third and fourth read the same. */
+static void
+fake_links (ScSummary *s)
+{
+  ScLinksSummary *links = s->links = g_new0 (ScLinksSummary, 1);
+  links->n_rows = 5;
+  links->rows = g_new0 (ScLinkSummary, links->n_rows);
+  links->n_left_out = 3;
+  links->bin = s->step / 4;
+  links->n_bins = 4;
+  for (guint i = 0; i < links->n_rows; i++)
+    {
+      static const double means[] = { 0.75, 0.5, 0.25, 0.2500001, 0 };
+      ScLinkSummary *row = &links->rows[i];
+      *row = (ScLinkSummary) { .link = i, .name = g_strdup_printf ("NIC %u out of node %u", i, 10 * i), .n_links = 4 + i, .n_below = i == 1 ? 2 : 0,
+                               .capacity_bytes_per_s = 48.9e9, .mean = means[i], .peak = means[i] > 0, .full = s->step / 8 * (i == 0),
+                               .utilisation = g_new (double, links->n_bins) };
+      row->of_kind[SC_LINK_NIC_OUT] = row->n_links;
+      const double bytes = row->mean * row->capacity_bytes_per_s * sc_time_to_s (s->step);
+      row->bytes[SC_TIME_COMM_DP] = bytes * (i == 0 ? 0.625 : 1);
+      row->bytes[SC_TIME_COMM_PP] = bytes * (i == 0 ? 0.375 : 0);
+      for (guint k = 0; k < links->n_bins; k++)
+        row->utilisation[k] = k == 1 ? 1 / 3.0 : row->mean;
+    }
 }
 
 static void
@@ -818,6 +845,60 @@ assert_documented (const cJSON *item, const char *documentation)
     }
 }
 
+START_TEST (the_text_report_names_the_hottest_links)
+{
+  ScSummary *s = make (COMM);
+  g_autofree char *without = report_text (s, "text");
+  ck_assert_ptr_null (strstr (without, "Hottest links"));
+  fake_links (s);
+  g_autofree char *text = report_text (s, "text");
+  const char *at = strstr (text, "Hottest links");
+  ck_assert_ptr_nonnull (at);
+  g_autofree char *shown = g_strndup (at, (gsize) (strstr (at, "\n\n") - at));
+  ck_assert_str_eq (shown, "Hottest links, by mean utilisation over the step\n"
+                           "  the first of          links   capacity mean, % peak, %  full, ms  used by, %\n"
+                           "  NIC 0 out of node 0       4 48.90 GB/s    75.0   100.0      59.2  DP 62, PP 38\n"
+                           "  NIC 1 out of node 10      5 48.90 GB/s    50.0   100.0       0.0  DP 100\n"
+                           "  NIC 2 out of node 20     13 48.90 GB/s    25.0   100.0       0.0  DP 100\n"
+                           "  Full: at 99.9 % of the capacity or more.  8 more links carried less.  3 more links can never be\n"
+                           "  fuller than the fullest of these.");
+  fake_summary_free (s);
+}
+END_TEST
+
+START_TEST (the_json_report_has_links_over_time)
+{
+  ScSummary *s = make (COMM);
+  g_autofree char *without = report_text (s, "json");
+  g_autoptr (cJSON) plain = cJSON_Parse (without);
+  ck_assert (cJSON_IsNull (cJSON_GetObjectItem (plain, "links")));
+  fake_links (s);
+  g_autofree char *text = report_text (s, "json");
+  g_autoptr (cJSON) root = cJSON_Parse (text);
+  const cJSON *links = cJSON_GetObjectItem (root, "links"), *classes = cJSON_GetObjectItem (links, "classes");
+  ck_assert_double_eq (cJSON_GetObjectItem (links, "bin_s")->valuedouble, sc_time_to_s (s->links->bin));
+  ck_assert_int_eq (cJSON_GetObjectItem (links, "left_out")->valueint, 3);
+  ck_assert_int_eq (cJSON_GetArraySize (classes), 5);
+  const cJSON *second = cJSON_GetArrayItem (classes, 1), *shares = cJSON_GetObjectItem (second, "utilisation");
+  ck_assert_str_eq (cJSON_GetObjectItem (second, "link")->valuestring, "NIC 1 out of node 10");
+  ck_assert_int_eq (cJSON_GetObjectItem (cJSON_GetObjectItem (second, "kinds"), "nic_out")->valueint, 5);
+  ck_assert_int_eq (cJSON_GetArraySize (cJSON_GetObjectItem (second, "kinds")), 1);
+  ck_assert_int_eq (cJSON_GetArraySize (shares), 4);
+  ck_assert_double_eq (cJSON_GetArrayItem (shares, 0)->valuedouble, 0.5);
+  ck_assert_double_eq (cJSON_GetArrayItem (shares, 1)->valuedouble, 0.333333); /* to a millionth */
+  double bytes = 0;
+  for (const cJSON *kind = cJSON_GetObjectItem (second, "bytes")->child; kind != NULL; kind = kind->next)
+    bytes += kind->valuedouble;
+  ck_assert_double_eq_tol (bytes / 48.9e9 / sc_time_to_s (s->step), 0.5, 1e-12);
+  s->links->rows[4].utilisation[3] = NAN;
+  g_autoptr (GString) out = g_string_new (NULL);
+  g_autoptr (GError) error = NULL;
+  ck_assert (!sc_report_json.write (s, out, &error));
+  ck_assert_str_eq (error->message, "report: utilisation is not a finite number");
+  fake_summary_free (s);
+}
+END_TEST
+
 START_TEST (every_key_of_the_json_report_is_documented)
 {
   const char *folder = g_getenv ("abs_srcdir");
@@ -825,6 +906,7 @@ START_TEST (every_key_of_the_json_report_is_documented)
   g_autofree char *documentation = NULL;
   ck_assert_msg (g_file_get_contents (path, &documentation, NULL, NULL), "%s", path);
   ScSummary *s = make (COMM);
+  fake_links (s);
   g_autofree char *text = report_text (s, "json");
   g_autoptr (cJSON) root = cJSON_Parse (text);
   assert_documented (root, documentation);
@@ -969,6 +1051,8 @@ main (void)
   tcase_add_loop_test (report, the_json_report_adds_up_to_the_picosecond, 0, LARGE);
   tcase_add_test (report, the_json_report_keeps_every_digit_of_large_integers);
   tcase_add_test (report, the_json_report_refuses_what_is_not_finite);
+  tcase_add_test (report, the_text_report_names_the_hottest_links);
+  tcase_add_test (report, the_json_report_has_links_over_time);
   tcase_add_test (report, every_key_of_the_json_report_is_documented);
   tcase_add_test (report, long_text_is_broken_at_blanks);
   suite_add_tcase (suite, report);

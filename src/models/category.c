@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* category.c - names of the categories of time and memory. */
+#include <string.h>
 #include "models/category.h"
+
+#define EXPOSED "exposed_"
 
 static const struct
 {
@@ -35,6 +38,13 @@ sc_time_kind_label (ScTimeKind kind)
 {
   g_return_val_if_fail ((guint) kind < SC_N_TIMES, NULL);
   return times[kind].label;
+}
+
+const char *
+sc_time_kind_group (ScTimeKind kind)
+{
+  g_return_val_if_fail ((guint) kind < SC_N_TIMES, NULL);
+  return g_str_has_prefix (times[kind].name, EXPOSED) ? times[kind].name + strlen (EXPOSED) : NULL;
 }
 
 const char *

@@ -25,6 +25,9 @@ typedef enum
 const char *sc_time_kind_name (ScTimeKind kind);  /* "forward", ..., "exposed_tp", "bubble", "late_peer", "host" */
 const char *sc_time_kind_label (ScTimeKind kind); /* for people: "forward", "exposed TP", ... */
 
+/* Of communication the kind of group: "tp", "cp", "ep", "pp", "dp"; NULL for other time. */
+const char *sc_time_kind_group (ScTimeKind kind);
+
 /* What memory is for. */
 typedef enum
 {

@@ -34,6 +34,7 @@ typedef enum
   SC_LINK_PCIE_IN,
   SC_LINK_NVLINK_IN,
 } ScLinkKind;
+#define SC_N_LINK_KINDS (SC_LINK_NVLINK_IN + 1)
 
 typedef struct
 {
@@ -117,6 +118,8 @@ void sc_fabric_route_via (const ScFabric *fabric, guint32 a, guint16 nic_a, guin
 void sc_fabric_route (const ScFabric *fabric, guint32 a, guint32 b, ScRoute *ret);
 
 const ScNodeType *sc_fabric_node_type (const ScFabric *fabric, guint32 gpu);
+
+const char *sc_link_kind_name (ScLinkKind kind); /* "nvlink_out", ..., "nic_in" */
 
 /* TRUE if the GPUs of this one's node are joined by direct links, not by switches. */
 gboolean sc_fabric_is_mesh (const ScFabric *fabric, guint32 gpu);

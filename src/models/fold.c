@@ -107,6 +107,7 @@ typedef struct
   guint32 *first;      /* [n + 1] into entries */
   double  *capacity;   /* [n] */
   guint8  *dominated;  /* [n] */
+  guint32 *bound;      /* [n] dominated: the class that implies it, which may be dominated in turn */
 } LinkClasses;
 
 static void
@@ -118,6 +119,7 @@ link_classes_clear (LinkClasses *c)
   g_free (c->first);
   g_free (c->capacity);
   g_free (c->dominated);
+  g_free (c->bound);
   memset (c, 0, sizeof *c);
 }
 
@@ -196,6 +198,7 @@ find_dominated (LinkClasses *c, guint32 n_slots)
         {
           const guint32 j = by_slot[k];
           c->dominated[i] = j != i && !c->dominated[j] && is_below (c, i, j);
+          c->bound[i] = j;
         }
     }
 }
@@ -247,6 +250,7 @@ link_classes_find (LinkClasses *c, const ScLayout *layout, const ScFabric *fabri
   c->entries = g_array_new (FALSE, FALSE, sizeof (Entry));
   c->capacity = g_new0 (double, MAX (c->n, 1));
   c->dominated = g_new0 (guint8, MAX (c->n, 1));
+  c->bound = g_new (guint32, MAX (c->n, 1));
   c->first = g_new0 (guint32, c->n + 1);
   for (guint32 i = 0; i < c->n; i++)
     c->capacity[i] = fabric->links[g_array_index (representative, guint32, i)].capacity;
@@ -447,8 +451,18 @@ fold_fill (ScFold *f, const ScLayout *layout, const LinkClasses *links, guint32 
   for (guint32 i = 0; i < links->n; i++)
     kept[i] = links->dominated[i] ? SC_NONE : f->n_link_classes++;
   f->link_class_of = g_new (guint32, MAX (n_links, 1));
+  f->link_bound_of = g_new (guint32, MAX (n_links, 1));
   for (guint32 l = 0; l < n_links; l++)
-    f->link_class_of[l] = links->class_of[l] == SC_NONE ? SC_NONE : kept[links->class_of[l]];
+    {
+      guint32 class = links->class_of[l];
+      f->link_class_of[l] = class == SC_NONE ? SC_NONE : kept[class];
+      f->link_bound_of[l] = SC_NONE;
+      if (class == SC_NONE || kept[class] != SC_NONE)
+        continue;
+      while (kept[class] == SC_NONE) /* ends: a class was kept when it became a bound */
+        class = links->bound[class];
+      f->link_bound_of[l] = kept[class];
+    }
   const Entry *const e = (const Entry *) (gconstpointer) links->entries->data;
   const guint32 n_slots = f->n_families * f->max_parts;
   f->uses_first = g_new0 (guint32, n_slots + 1);
@@ -531,5 +545,6 @@ sc_fold_free (ScFold *f)
   g_free (f->uses_first);
   g_free (f->uses);
   g_free (f->link_class_of);
+  g_free (f->link_bound_of);
   g_free (f);
 }

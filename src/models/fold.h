@@ -26,6 +26,7 @@ typedef struct
   guint32 *uses_first;      /* [n_families * max_parts + 1]: see sc_fold_uses() */
   ScUse   *uses;            /* link = link class, streams = connections / capacity: every link class has capacity 1 */
   guint32 *link_class_of;   /* [n_links of the fabric] or SC_NONE: unused, implied or dominated */
+  guint32 *link_bound_of;   /* [n_links of the fabric] of a dominated link: the class that is at least as full at any time; else SC_NONE */
   guint    rounds;
   gboolean approximate;     /* the class budget stopped the refinement (S7) */
 } ScFold;

@@ -107,7 +107,8 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
         }
     }
   while (lowered->needs->len > 0);
-  ScTrace *const trace = sc_engine_run (lowered->program, &inner);
+  ScTrace *const trace = options->links ? sc_engine_run_metered (lowered->program, &inner)
+                                         : sc_engine_run (lowered->program, &inner);
   if (trace == NULL)
     {
       if (g_error_matches (inner, SC_ENGINE_ERROR, SC_ENGINE_ERROR_TOO_LONG))

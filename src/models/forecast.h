@@ -9,6 +9,7 @@ typedef struct
   gboolean unfolded;   /* every rank its own class: slow, exact, for tests */
   guint    class_budget; /* FOLDING S7; 0: the default, 4096 */
   double   memory_margin; /* 0: the default */
+  gboolean links;      /* fill ScSummary.links */
 } ScForecastOptions;
 
 #define SC_FORECAST_ERROR (sc_forecast_error_quark ())

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* summarise.c - step time, where it goes, memory peaks, and on what evidence the answer rests. */
 #include "models/summarise.h"
+#include "models/links.h"
 #include "models/memory.h"
 #include "models/model.h"
 #include "models/schedule.h"
@@ -244,6 +245,8 @@ sc_summarise (const ScLowerInput *in, ScLowered *lowered, ScTrace *trace, double
   s->n_families = in->fold->n_families;
   s->n_link_classes = in->fold->n_link_classes;
   s->n_links = in->fold->n_used_links;
+  if (trace->usage != NULL)
+    s->links = sc_links_summarise (in, trace->usage);
   s->n_groups = in->layout->n_comms;
   s->fold_approximate = in->fold->approximate;
   if (in->fold->approximate)

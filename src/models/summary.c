@@ -18,6 +18,20 @@ sc_stream_name (ScStreamKind stream)
 }
 
 void
+sc_links_summary_free (ScLinksSummary *links)
+{
+  if (links == NULL)
+    return;
+  for (guint i = 0; i < links->n_rows; i++)
+    {
+      g_free (links->rows[i].name);
+      g_free (links->rows[i].utilisation);
+    }
+  g_free (links->rows);
+  g_free (links);
+}
+
+void
 sc_summary_free (ScSummary *s)
 {
   if (s == NULL)
@@ -29,6 +43,7 @@ sc_summary_free (ScSummary *s)
   g_free (s->fold_note);
   g_clear_pointer (&s->assumptions, g_ptr_array_unref);
   g_clear_pointer (&s->labels, g_ptr_array_unref);
+  sc_links_summary_free (s->links);
   sc_program_free (s->program);
   sc_trace_free (s->trace);
   g_free (s);

@@ -3,7 +3,7 @@
  * Layer: models.  Filled by sc_forecast(); reports only read it. */
 #pragma once
 #include "models/category.h"
-#include "models/topology.h"
+#include "models/fabric.h"
 #include "models/workload.h"
 #include "sim/program.h"
 #include "sim/trace.h"
@@ -39,6 +39,33 @@ typedef struct
   char   *peak_op;               /* what was running then: "backward of micro-batch 3, layer 17" */
   ScVerdict verdict;
 } ScClassSummary;
+
+/* One class of links that carry the same at the same time. */
+typedef struct
+{
+  guint32 link;                  /* of the fabric: the first of the class */
+  char   *name;                  /* of that link */
+  guint   n_links;
+  guint   of_kind[SC_N_LINK_KINDS]; /* sum == n_links */
+  guint   n_below;               /* other links that can never be fuller than these, and are in no class */
+  double  capacity_bytes_per_s;  /* of one link */
+  double  mean, peak;            /* share of the capacity in use: over the step; at any time */
+  ScTime  full;                  /* time at SC_USAGE_FULL or more of the capacity */
+  double  bytes[SC_N_TIMES];     /* over one link, by kind of communication; 0 for other kinds */
+  double *utilisation;           /* [n_bins] owned: mean share in use over each bin */
+} ScLinkSummary;
+
+typedef struct
+{
+  ScLinkSummary *rows;           /* [n_rows], largest mean first */
+  guint   n_rows;
+  guint   n_left_out;            /* used links that can never be fuller than all of these (FOLDING S5) */
+  ScTime  bin;                   /* width of one bin; the last one ends with the step */
+  guint   n_bins;
+} ScLinksSummary;
+
+void sc_links_summary_free (ScLinksSummary *links);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScLinksSummary, sc_links_summary_free)
 
 typedef struct
 {
@@ -79,6 +106,8 @@ typedef struct
   guint   n_rank_classes, n_families, n_link_classes, n_links, n_groups;
   gboolean fold_approximate;     /* the class budget stopped the refinement (FOLDING S7) */
   char   *fold_note;             /* why; NULL when exact */
+
+  ScLinksSummary *links;         /* owned; NULL unless asked for */
 
   /* the run itself, for timelines and traces */
   ScProgram *program;            /* owned; actor i is class i; labels and info by models/label.h */

@@ -88,6 +88,7 @@ typedef struct
   guint32 *ready;   /* [n_streams] ring of streams to advance now, each at most once */
   guint32  ready_first, n_ready;
   ScFlows *flows;
+  ScMeter *meter;   /* NULL: nobody asked */
   ScEventQueue queue;
   ScTrace *trace;
   ScTime   now;
@@ -346,13 +347,21 @@ run_start (Engine *e, guint32 stream)
 static void call_end (Engine *e, guint32 group);
 
 static void
+flow_start (Engine *e, guint32 group, guint32 detail, const ScUse *uses, guint32 n_uses, double bytes, double cap)
+{
+  const guint32 id = sc_flows_start (e->flows, e->now, uses, n_uses, bytes, cap, group, detail);
+  if (e->meter != NULL)
+    sc_meter_flow_starts (e->meter, id, uses, n_uses, bytes, e->calls[e->groups[group].call].tag);
+}
+
+static void
 message_start (Engine *e, guint32 group, guint32 id)
 {
   const ScMessages *const script = e->calls[e->groups[group].call].messages;
   ScMessage message;
   script->describe (script, id, &message);
   e->trace->n_tasks++;
-  sc_flows_start (e->flows, e->now, message.uses, message.n_uses, message.bytes, script->cap, group, id);
+  flow_start (e, group, id, message.uses, message.n_uses, message.bytes, script->cap);
 }
 
 static void
@@ -426,8 +435,7 @@ call_start (Engine *e, guint32 group)
       const ScUse *const uses = (const ScUse *) (gconstpointer) e->program->uses->data;
       g->n_active = call->n_parts;
       for (guint32 i = 0; i < call->n_parts; i++)
-        sc_flows_start (e->flows, e->now, uses + parts[i].first_use, parts[i].n_uses, parts[i].bytes, parts[i].cap,
-                        group, SC_NONE);
+        flow_start (e, group, SC_NONE, uses + parts[i].first_use, parts[i].n_uses, parts[i].bytes, parts[i].cap);
     }
   if (g->n_active == 0) /* nothing to carry: the delay and the tail are all there is */
     {
@@ -595,6 +603,8 @@ static void
 on_flow_moved (gpointer data, guint32 id, guint32 version, ScTime end)
 {
   Engine *const e = data;
+  if (e->meter != NULL)
+    sc_meter_flow_moves (e->meter, id, sc_flows_rate (e->flows, id), e->now);
   push (e, end, id, EVENT_FLOW_END, version & VERSION_MASK);
 }
 
@@ -640,6 +650,8 @@ handle (Engine *e, const ScEvent *event)
     case EVENT_FLOW_END:
       {
         const guint32 group = sc_flows_owner (e->flows, event->id), detail = sc_flows_detail (e->flows, event->id);
+        if (e->meter != NULL)
+          sc_meter_flow_ends (e->meter, event->id, e->now);
         sc_flows_end (e->flows, event->id);
         if (detail == SC_NONE)
           call_part_done (e, group);
@@ -743,6 +755,7 @@ engine_clear (Engine *e)
   g_free (e->started);
   g_free (e->ready);
   sc_flows_free (e->flows);
+  sc_meter_free (e->meter);
   sc_eventq_clear (&e->queue);
   sc_trace_free (e->trace);
 }
@@ -776,11 +789,13 @@ check_all_done (const Engine *e, GError **error)
   return TRUE;
 }
 
-ScTrace *
-sc_engine_run (const ScProgram *program, GError **error)
+static ScTrace *
+run (const ScProgram *program, gboolean metered, GError **error)
 {
   Engine e;
   engine_init (&e, program);
+  if (metered)
+    e.meter = sc_meter_new (program);
   for (guint32 i = 0; i < program->n_streams; i++)
     make_ready (&e, i);
   for (guint32 a = 0; a < program->actors->len; a++)
@@ -821,7 +836,21 @@ sc_engine_run (const ScProgram *program, GError **error)
       ret->n_solves = sc_flows_n_solves (e.flows);
       ret->link_bytes = g_memdup2 (sc_flows_link_bytes (e.flows), program->links->len * sizeof (double));
       ret->end = MAX (ret->end, e.now);
+      if (metered)
+        ret->usage = sc_meter_finish (g_steal_pointer (&e.meter), ret->end);
     }
   engine_clear (&e);
   return ret;
+}
+
+ScTrace *
+sc_engine_run (const ScProgram *program, GError **error)
+{
+  return run (program, FALSE, error);
+}
+
+ScTrace *
+sc_engine_run_metered (const ScProgram *program, GError **error)
+{
+  return run (program, TRUE, error);
 }

@@ -16,3 +16,6 @@ typedef enum
 /* Runs @program from time 0 until nothing is left.  Returns the trace, or NULL and SC_ENGINE_ERROR.
  * Deterministic: same program, same trace, bit for bit. */
 ScTrace *sc_engine_run (const ScProgram *program, GError **error);
+
+/* The same, and the trace has the usage of the links: nothing else in it differs. */
+ScTrace *sc_engine_run_metered (const ScProgram *program, GError **error);

@@ -10,5 +10,6 @@ sc_trace_free (ScTrace *trace)
   g_free (trace->spans);
   g_free (trace->ready);
   g_free (trace->link_bytes);
+  sc_usage_free (trace->usage);
   g_free (trace);
 }

@@ -2,7 +2,7 @@
 /* trace.h - what happened: start and end of every op, and when the members of a call had met.
  * Layer: sim. */
 #pragma once
-#include "sim/program.h"
+#include "sim/usage.h"
 
 /* Times of one op.  WORK: start and end of the work.  CALL: `start` = joined, `ready` = the last member joined,
  * `end` = done.  WAIT: from reaching it to passing it.  RECORD, MEM: start == end.
@@ -23,6 +23,7 @@ typedef struct
   guint64  n_tasks;    /* ops and messages executed */
   guint64  n_solves;   /* max-min solutions computed (components) */
   double  *link_bytes; /* [n_links] streams x bytes that crossed each link */
+  ScUsage *usage;      /* of the links over time; NULL unless asked for */
 } ScTrace;
 
 void sc_trace_free (ScTrace *trace);
