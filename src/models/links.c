@@ -3,7 +3,6 @@
  * Its capacity is 1 and its uses count connections per byte/s, so its usage is a share already; bytes are multiplied by the
  * capacity again. */
 #include <stdlib.h>
-#include <string.h>
 #include "models/links.h"
 
 static int
