@@ -2,6 +2,7 @@
 /* cmd-check.c - stepcast check: are both inputs valid, and do they go together? */
 #include "cmd.h"
 #include "describe.h"
+#include "models/fabric.h"
 #include "models/model.h"
 #include "units.h"
 
@@ -22,6 +23,12 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     return SC_STATUS_DATA;
 
   const ScWorkload *workload = inputs.workload;
+  g_autoptr (ScFabric) fabric = sc_fabric_new (inputs.topology, workload->plan.gpus, error);
+  if (fabric == NULL)
+    {
+      g_prefix_error (error, "topology: ");
+      return SC_STATUS_DATA;
+    }
   g_autofree char *params = sc_format_count ((double) sc_model_params (&workload->model, workload->seq));
   g_string_append_printf (out, "ok: %s, %s parameters, on %u of %u GPUs of %s: ", workload->name, params,
                           workload->plan.gpus, inputs.topology->n_gpus, inputs.topology->name);

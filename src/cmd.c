@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "json-in.h"
 #include "library.h"
+#include "models/fabric.h"
 #include "models/forecast.h"
 #include "output.h"
 #include "topology-json.h"
@@ -71,7 +72,7 @@ sc_status_of_error (const GError *error)
     return SC_STATUS_UNAVAILABLE;
   if (error->domain == SC_INPUT_ERROR)
     return error->code == SC_INPUT_ERROR_OVERRIDE ? SC_STATUS_USAGE : SC_STATUS_DATA;
-  if (error->domain == SC_WORKLOAD_ERROR || error->domain == SC_UNIT_ERROR
+  if (error->domain == SC_WORKLOAD_ERROR || error->domain == SC_UNIT_ERROR || error->domain == SC_FABRIC_ERROR
       || g_error_matches (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_MISMATCH))
     return SC_STATUS_DATA;
   if (error->domain == SC_LIBRARY_ERROR && (guint) error->code < G_N_ELEMENTS (library))

@@ -257,7 +257,7 @@ up_rate (const ScFabric *fabric, guint tier)
 
 /* What is not as ideal, or cleverer, than by default. */
 static void
-draw_routing (const ScTopology *t, GString *out)
+append_routing (const ScTopology *t, GString *out)
 {
   if (t->routing != SC_ROUTING_IDEAL)
     g_string_append_printf (out, "; %s routing", sc_routing_word (t->routing));
@@ -280,10 +280,12 @@ draw_network (const ScTopology *t, GString *out, GError **error)
   g_autoptr (ScFabric) fabric = sc_fabric_new (&healthy, t->n_gpus, error);
   if (fabric == NULL)
     return FALSE;
-  g_string_append (out, "\nNetwork, rates per direction");
+  g_autoptr (GString) title = g_string_new ("Network, rates per direction");
   if (t->rail_optimised)
-    g_string_append (out, "; NIC r of every node hangs on leaf r of its group");
-  draw_routing (t, out);
+    g_string_append (title, "; NIC r of every node hangs on leaf r of its group");
+  append_routing (t, title);
+  g_string_append_c (out, '\n');
+  sc_append_wrapped (out, title->str, 0, 2, WIDTH);
   g_string_append_printf (out, "\n    %-8s%s\n", t->n_tiers > 0 ? "core" : "switch", "non-blocking");
   guint units[8] = { 0 };
   guint below = t->n_nodes;

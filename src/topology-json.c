@@ -122,7 +122,8 @@ static const ScField tier_fields[] = {
     .help = "First tier: nodes below one leaf (rail-optimised: one group of leaves); higher: units of the tier below" },
   { "oversubscription", SC_FIELD_NUMBER, .min = 1, .max = 1000, .fallback = "1",
     .offset = offsetof (ScTier, oversubscription), .help = "Capacity down over capacity up, o" },
-  { "paths", SC_FIELD_COUNT, .min = 1, .max = MAX_PATHS, .derived = "radix / (1 + o)", .offset = offsetof (ScTier, paths),
+  { "paths", SC_FIELD_COUNT, .min = 1, .max = MAX_PATHS, .derived = "radix / (1 + o), of a leaf at most its ports down / o",
+    .offset = offsetof (ScTier, paths),
     .help = "Equal up-links of a switch, among which ECMP chooses; needed for it where no radix is given" },
   { "latency", SC_FIELD_CITED, LATENCY, .fallback = "0 us", .offset = offsetof (ScTier, latency_s),
     .help = "Added to each hop that turns above this tier" },
@@ -632,11 +633,15 @@ ports_per_child (const ScTopology *topology, guint tier)
 
 /* Paths up, which share the switch's ports with what hangs below. */
 static gboolean
-read_paths (Reader *reader, const cJSON *object, ScTier *tier, guint ports, GError **error)
+read_paths (Reader *reader, const cJSON *object, ScTier *tier, guint index, guint ports, GError **error)
 {
   if (tier->paths == 0 && tier->radix > 0)
     {
-      tier->paths = (guint) CLAMP (tier->radix / (1 + tier->oversubscription) + 1e-9, 1, MAX_PATHS);
+      /* A leaf with ports to spare has no more up-links than its nodes need: none is narrower than a NIC. */
+      double paths = tier->radix / (1 + tier->oversubscription);
+      if (index == 0)
+        paths = MIN (paths, (double) tier->children * ports / tier->oversubscription);
+      tier->paths = (guint) CLAMP (paths + 1e-9, 1, MAX_PATHS);
       return TRUE;
     }
   if (tier->paths == 0 && reader->topology->routing == SC_ROUTING_ECMP)
@@ -682,7 +687,7 @@ read_tier (Reader *reader, const cJSON *object, guint index, GError **error)
           return FALSE;
         }
       tier->children = (guint) nearest;
-      return read_paths (reader, object, tier, ports, error);
+      return read_paths (reader, object, tier, index, ports, error);
     }
   const double needed = (double) tier->children * ports * (1 + 1 / o);
   if (tier->radix > 0 && tier->paths == 0 && needed > tier->radix * (1 + 1e-9))
@@ -692,7 +697,7 @@ read_tier (Reader *reader, const cJSON *object, guint index, GError **error)
                     needed, tier->radix);
       return FALSE;
     }
-  return read_paths (reader, object, tier, ports, error);
+  return read_paths (reader, object, tier, index, ports, error);
 }
 
 static gboolean

@@ -291,6 +291,98 @@ START_TEST (a_topology_is_read)
 }
 END_TEST
 
+#define NODE "topology.node_types.a.b."
+
+START_TEST (what_a_topology_leaves_out_is_plain)
+{
+  g_autoptr (ScTopology) t = topology_set (TOPOLOGY, "", NULL, NULL);
+  const ScNodeType *type = &t->types[0];
+  ck_assert_ptr_null (type->nvlink_lanes);
+  ck_assert (!type->nvls && !type->pcie_through_host && type->pcie_switches_per_socket == 0);
+  ck_assert_int_eq (type->transport, SC_TRANSPORT_INFINIBAND);
+  ck_assert_int_eq (t->routing, SC_ROUTING_IDEAL);
+  ck_assert_double_eq (t->routing_efficiency, 1);
+  ck_assert (t->flows_per_connection == 1 && !t->sharp && t->n_tier_faults == 0 && t->n_backgrounds == 0);
+  ck_assert_uint_eq (t->tiers[0].paths, 32);
+}
+END_TEST
+
+START_TEST (a_node_is_read_with_its_links_and_host)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (ScTopology) t = topology_set (TOPOLOGY,
+                                           NODE "nvlink.links=[[0,1],[3,2,4]] "
+                                           NODE "pcie={\"bandwidth\":\"20GB/s\",\"latency\":\"1us\",\"gpus_per_switch\":2,"
+                                           "\"switches_per_socket\":2,\"socket_bandwidth\":\"15GB/s\",\"peer_to_peer\":false} "
+                                           NODE "nics.transport=tcpx",
+                                           NULL, &error);
+  ck_assert_msg (t != NULL, "%s", error != NULL ? error->message : "");
+  const ScNodeType *type = &t->types[0];
+  for (guint i = 0; i < 64; i++)
+    ck_assert_uint_eq (type->nvlink_lanes[i], i == 1 || i == 8 ? 1 : i == 2 * 8 + 3 || i == 3 * 8 + 2 ? 4 : 0);
+  ck_assert (type->pcie_through_host && type->pcie_switches_per_socket == 2);
+  ck_assert_double_eq (type->pcie_socket_bytes_per_s.value, 15e9);
+  ck_assert_int_eq (type->transport, SC_TRANSPORT_TCPX);
+
+  g_autoptr (ScTopology) all = topology_set (TOPOLOGY, NODE "nvlink.links=all", NULL, NULL);
+  for (guint i = 0; i < 64; i++)
+    ck_assert_uint_eq (all->types[0].nvlink_lanes[i], i / 8 != i % 8);
+  g_autoptr (ScTopology) reducing = topology_set (TOPOLOGY, NODE "nvlink.nvls=true", NULL, NULL);
+  ck_assert (reducing->types[0].nvls);
+}
+END_TEST
+
+START_TEST (a_fabric_is_read_with_its_routing_faults_and_neighbours)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (ScTopology) t = topology_set (TOPOLOGY,
+                                           "topology.fabric.routing=ecmp topology.fabric.flows_per_connection=16 "
+                                           "topology.fabric.efficiency=0.9 topology.fabric.sharp=true "
+                                           "topology.faults=[{\"gpu\":{\"node\":1,\"index\":2},\"factor\":0.5},"
+                                           "{\"uplink\":{\"unit\":0,\"rail\":7},\"factor\":0.25}] "
+                                           "topology.background=[{\"first_node\":1,\"nodes\":3,\"bandwidth\":\"2GB/s\"}]",
+                                           NULL, &error);
+  ck_assert_msg (t != NULL, "%s", error != NULL ? error->message : "");
+  ck_assert_int_eq (t->routing, SC_ROUTING_ECMP);
+  ck_assert (t->flows_per_connection == 16 && t->sharp);
+  ck_assert_double_eq (t->routing_efficiency, 0.9);
+  ck_assert (t->n_faults == 1 && t->faults[0].kind == SC_FAULT_GPU && t->faults[0].node == 1 && t->faults[0].index == 2);
+  ck_assert_double_eq (t->faults[0].factor, 0.5);
+  ck_assert (t->n_tier_faults == 1 && t->tier_faults[0].tier == 0 && t->tier_faults[0].unit == 0 && t->tier_faults[0].rail == 7);
+  ck_assert_double_eq (t->tier_faults[0].factor, 0.25);
+  ck_assert (t->n_backgrounds == 1 && t->backgrounds[0].first_node == 1 && t->backgrounds[0].nodes == 3);
+  ck_assert_double_eq (t->backgrounds[0].bytes_per_s.value, 2e9);
+}
+END_TEST
+
+/* radix / (1 + o), but of a leaf no more than its ports down / o. */
+static const struct
+{
+  const char *set;
+  guint paths;
+} path_counts[] = {
+  { "topology.fabric.tiers.0.oversubscription=3", 16 },
+  { "topology.fabric.tiers.0.children=8", 8 },
+  { "topology.fabric.tiers.0.children=8 topology.fabric.tiers.0.oversubscription=2", 4 },
+  { "topology.fabric.tiers.0.children=4 topology.fabric.rail_optimised=false", 32 },
+  { "topology.fabric.tiers.0.children=2 topology.fabric.rail_optimised=false", 16 },
+  { "topology.fabric.tiers.0.paths=7 topology.fabric.tiers.0.children=40", 7 },
+  { "topology.fabric.tiers=[{\"children\":4}]", 0 },
+  { "topology.fabric.tiers=[{\"children\":4,\"paths\":2}]", 2 },
+  { "topology.fabric.tiers=[{\"children\":4},{\"radix\":64,\"children\":2}]", 0 },
+};
+
+START_TEST (paths_follow_from_the_radix)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (ScTopology) t = topology_set (TOPOLOGY, path_counts[_i].set, NULL, &error);
+  ck_assert_msg (t != NULL, "%s", error != NULL ? error->message : "");
+  ck_assert_uint_eq (t->tiers[0].paths, path_counts[_i].paths);
+  if (t->n_tiers > 1)
+    ck_assert_uint_eq (t->tiers[1].paths, 32);
+}
+END_TEST
+
 static const struct
 {
   const char *set;
@@ -338,7 +430,7 @@ static const struct
     "/node_types/a.b/nics/count: found 33, expected at most four for each of 8 GPUs" },
   { "topology.node_types.a.b.pcie={\"bandwidth\":\"26\\u0020GB/s\",\"latency\":\"1\\u0020us\",\"gpus_per_switch\":3}",
     "/node_types/a.b/pcie/gpus_per_switch: 3 does not divide 8 GPUs" },
-  { "topology.faults=[{\"factor\":0.5}]", "/faults/0: found 0 of gpu, nic and nvlink, expected one" },
+  { "topology.faults=[{\"factor\":0.5}]", "/faults/0: found 0 of gpu, nic, nvlink and uplink, expected one" },
   { "topology.faults=[{\"gpu\":{\"node\":4,\"index\":0},\"factor\":0.5}]",
     "/faults/0/gpu/node: found 4, expected less than 4 nodes" },
   { "topology.faults=[{\"gpu\":{\"node\":3,\"index\":8},\"factor\":0.5}]",
@@ -594,6 +686,10 @@ input_suite (void)
   suite_add_tcase (suite, tc);
   tc = tcase_create ("topology");
   tcase_add_test (tc, a_topology_is_read);
+  tcase_add_test (tc, what_a_topology_leaves_out_is_plain);
+  tcase_add_test (tc, a_node_is_read_with_its_links_and_host);
+  tcase_add_test (tc, a_fabric_is_read_with_its_routing_faults_and_neighbours);
+  tcase_add_loop_test (tc, paths_follow_from_the_radix, 0, G_N_ELEMENTS (path_counts));
   tcase_add_loop_test (tc, children_follow_from_the_radix, 0, G_N_ELEMENTS (leaves));
   tcase_add_loop_test (tc, topologies_that_cannot_be_are_refused, 0, G_N_ELEMENTS (refused_topologies));
   tcase_add_test (tc, gpus_of_a_node_must_have_a_way_to_talk);
