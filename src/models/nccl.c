@@ -194,6 +194,8 @@ struct _ScNcclNet
   double tree_hop[SC_N_PROTOS], ring_hop[SC_N_PROTOS]; /* one hop over the network's latency */
   double share[SC_N_PROTOS];            /* of the narrowest link */
   double many_rails;                    /* of eight NICs and more, which the default channels do not fill */
+  gboolean ll128;                       /* NCCL trusts its 128-byte stores here */
+  double large_bytes, large_hop;        /* messages from here on (no longer sent eagerly) pay this much more per hop */
   double ring_fill_us;                  /* Simple: per step */
   double tree_fill_us, tree_fill_bytes; /* Simple: per level of the tree, saturating with the message */
   double nvls_tree_base_us, nvls_tree_hop;
@@ -275,8 +277,10 @@ search_graph (const ScGroupShape *shape, double *ret_channels, double *ret_each)
 }
 
 static gboolean
-protocol_possible (ScAlgo algo, ScProtocol protocol)
+protocol_possible (ScAlgo algo, ScProtocol protocol, const ScGroupShape *shape)
 {
+  if (protocol == SC_PROTO_LL128 && shape->n_domains > 1 && !shape->library.net->ll128)
+    return FALSE;
   return algo == SC_ALGO_RING || algo == SC_ALGO_TREE || protocol == SC_PROTO_SIMPLE;
 }
 
@@ -312,7 +316,9 @@ estimate_us (ScAlgo algo, ScProtocol p, ScCollKind kind, const ScGroupShape *sha
       }
     case SC_ALGO_TREE:
       {
-        rate = MIN (.92 * bus, channels * v->tree_max[gen][size]);
+        /* on two nodes every NIC carries the data once, not twice: the node's links are the limit */
+        const double node = per > 1 ? shape->library.gpu->channels * shape->library.gpu->channel_bytes_per_s / 1e9 : INFINITY;
+        rate = MIN (.92 * (size == 1 ? MIN (2 * bus, node) : bus), channels * v->tree_max[gen][size]);
         if (p == SC_PROTO_LL)
           rate = MIN (rate / 3.8, v->ll_max[gen][size]);
         else if (p == SC_PROTO_LL128)
@@ -379,9 +385,9 @@ sc_nccl_choose (ScCollKind kind, const ScGroupShape *shape, double bytes, const 
         {
           if (protocol != SC_N_PROTOS && p != protocol)
             continue;
-          if (!protocol_possible (algo, (ScProtocol) p))
+          if (!protocol_possible (algo, (ScProtocol) p, shape))
             {
-              why = "it knows this algorithm in the Simple protocol only";
+              why = "it does not use this protocol here";
               continue;
             }
           const double us = estimate_us (algo, (ScProtocol) p, kind, shape, bytes);
@@ -405,6 +411,9 @@ sc_nccl_choose (ScCollKind kind, const ScGroupShape *shape, double bytes, const 
 }
 
 /* ---- how long it lasts ---- */
+
+/* One channel of a send-receive between nodes, both ways at once: github:xxrjun/nccl-tests-cluster benchmarks @455de4f8dee2. */
+#define PAIR_CHANNEL_BYTES_PER_S 13.2e9
 
 /* Channels that a message of one node is spread over: each thread wants some bytes. */
 static double
@@ -443,6 +452,8 @@ sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, 
                 + inter * shape->inter_latency_s;
       gpu_share = g->pair_share;
       net_share = net->pair_share;
+      if (kind == SC_COLL_SEND_RECEIVE && across) /* fewer channels a peer in larger communicators */
+        net_share = MIN (net_share, PAIR_CHANNEL_BYTES_PER_S * (shape->n <= 2 ? 4 : shape->n <= 64 ? 2 : 1) / shape->library.nic_bytes_per_s);
       extra = kind == SC_COLL_ALL_TO_ALL ? g->pair_extra : 0;
       if (!across)
         fill = peers * g->pair_fill_us * US * saturating (chunk, g->pair_fill_bytes);
@@ -462,7 +473,8 @@ sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, 
   else
     {
       const double *const hop = algo == SC_ALGO_RING && shape->per_domain > 1 ? net->ring_hop : net->tree_hop;
-      latency = base + intra * step + inter * hop[p] * shape->inter_latency_s;
+      const double large = p != SC_PROTO_SIMPLE && net->large_bytes > 0 && bytes >= net->large_bytes ? 1 + net->large_hop : 1;
+      latency = base + intra * step + inter * hop[p] * large * shape->inter_latency_s;
       if (p == SC_PROTO_SIMPLE && algo == SC_ALGO_RING)
         fill = (intra * g->fill_us + (across ? (intra + inter) * net->ring_fill_us : 0)) * US * saturating (chunk, g->fill_bytes);
       else if (p == SC_PROTO_SIMPLE && across)
