@@ -63,7 +63,7 @@ main (void)
   ScCollChoice choice;
   if (!sc_collective_choose (SC_COLL_ALL_REDUCE, &loads->shapes[0], N_BYTES, &sc_collective_ring, SC_N_PROTOS, &choice, NULL))
     return 1;
-  sc_collective_time (&choice, SC_COLL_ALL_REDUCE, &loads->shapes[0], N_BYTES, &loads->walks[0].bound);
+  sc_collective_time (&choice, SC_COLL_ALL_REDUCE, &loads->shapes[0], N_BYTES, &(ScBound) { 0, 0, SC_NONE, SC_NONE });
   ScCallForm form;
   sc_collective_form (&choice, SC_COLL_ALL_REDUCE, &loads->shapes[0], N_BYTES, &form);
   g_autoptr (ScProgram) folded = sc_program_new ();

@@ -156,11 +156,10 @@ add_call (ScProgram *p, const ScComms *c, guint32 family, guint32 g, const ScCom
 {
   const ScGroupShape *const shape = &c->loads->shapes[g];
   const ScWalk *const walk = ret->choice.row->walk != NULL ? sc_loads_walk (c->loads, g, ret->choice.row, group->kind) : NULL;
-  const ScBound none = { 0, 0, SC_NONE, SC_NONE };
-  const ScBound *const bound = walk != NULL ? &walk->bound : &none;
-  sc_collective_time (&ret->choice, group->kind, shape, group->bytes, bound);
-  ret->bound_s = group->bytes * MAX (bound->intra_s_per_byte, bound->inter_s_per_byte);
-  ret->bound_link = bound->inter_s_per_byte >= bound->intra_s_per_byte ? bound->inter_link : bound->intra_link;
+  const ScBound bound = walk != NULL ? sc_walk_bound (walk, group->kind, shape) : (ScBound) { 0, 0, SC_NONE, SC_NONE };
+  sc_collective_time (&ret->choice, group->kind, shape, group->bytes, &bound);
+  ret->bound_s = group->bytes * MAX (bound.intra_s_per_byte, bound.inter_s_per_byte);
+  ret->bound_link = bound.inter_s_per_byte >= bound.intra_s_per_byte ? bound.inter_link : bound.intra_link;
   ScCallForm form;
   sc_collective_form (&ret->choice, group->kind, shape, group->bytes, &form);
   sc_program_add_call (p, family, 0, sc_time_from_s (form.delay_s), 0, 0);

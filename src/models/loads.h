@@ -52,5 +52,17 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScLoads, sc_loads_free)
 /* The walk of @comm by @row for @kind, or NULL.  Rings and sends have one walk for all kinds. */
 const ScWalk *sc_loads_walk (const ScLoads *loads, guint32 comm, const ScCollective *row, ScCollKind kind);
 
+/* What @walk's narrowest links need for a call of @kind: a walk for all kinds was measured with one of them. */
+static inline ScBound
+sc_walk_bound (const ScWalk *walk, ScCollKind kind, const ScGroupShape *shape)
+{
+  ScBound bound = walk->bound;
+  const double scale = kind == walk->kind ? 1
+                       : walk->row->connection_bytes (kind, shape, 0, 1) / walk->row->connection_bytes (walk->kind, shape, 0, 1);
+  bound.intra_s_per_byte *= scale;
+  bound.inter_s_per_byte *= scale;
+  return bound;
+}
+
 /* Sorts @needs (GArray of ScNeed) and drops duplicates. */
 void sc_needs_sort (GArray *needs);

@@ -195,8 +195,8 @@ sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
   const ScWalk *const walk = choice.row->walk != NULL ? sc_loads_walk (in->loads, first_comm, choice.row, kind) : NULL;
   if (choice.row->walk != NULL && walk == NULL)
     note_need (l, family, choice.row, kind);
-  const ScBound none = { 0, 0, SC_NONE, SC_NONE };
-  sc_collective_time (&choice, kind, shape, bytes, walk != NULL ? &walk->bound : &none);
+  const ScBound bound = walk != NULL ? sc_walk_bound (walk, kind, shape) : (ScBound) { 0, 0, SC_NONE, SC_NONE };
+  sc_collective_time (&choice, kind, shape, bytes, &bound);
   const double hold = kind == SC_COLL_SEND || choice.row->walk == NULL ? 0 : l->hold;
   const ScTimeKind tag = comm_time_kind (comm->kind);
   const KnownCall known = { kind, bytes, l->p->calls->len };

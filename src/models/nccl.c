@@ -481,8 +481,11 @@ sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, 
         fill = levels * net->tree_fill_us * US * saturating (bytes, net->tree_fill_bytes);
     }
   /* Copies of a rank's own chunk go at the pace of a connection; LL and LL128 open channels as the message grows. */
-  const double moved = choice->row->connection_bytes (kind, shape, 0, 1) * MAX (shape->n_channels, 1);
-  const double copies = algo == SC_ALGO_RING && moved > 0 ? 1 + extra / shape->n / moved : 1 + (kind == SC_COLL_ALL_TO_ALL ? extra / (shape->n - 1) : 0);
+  double copies = 1;
+  if (algo == SC_ALGO_RING)
+    copies += extra / shape->n / (choice->row->connection_bytes (kind, shape, 0, 1) * shape->n_channels);
+  else if (kind == SC_COLL_ALL_TO_ALL)
+    copies += extra / (shape->n - 1);
   const double open = !across && p != SC_PROTO_SIMPLE && algo != SC_N_ALGOS ? channels_used (g, p, shape, bytes) / g->kernels : 1;
   const double wire = bytes * copies * MAX (bound->intra_s_per_byte / gpu_share / open, bound->inter_s_per_byte / net_share);
   choice->latency_s = latency;
