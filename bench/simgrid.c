@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* simgrid.c - the same messages on the same fat-trees in SimGrid: do they end at the same time, and how fast is either?
- *   bench/simgrid [--long]     --long: SimGrid runs the ring of 4,096 hosts too, for some minutes
+ *   bench/simgrid [--long]     --long: SimGrid runs the ring of 4,096 hosts too: 20 minutes or more
  *   bench/simgrid ring N       (for itself) our half of a ring: its end, and the seconds it took
  * SimGrid's half is bench/simgrid-peer, built where configure finds SimGrid.
  *
@@ -10,7 +10,8 @@
  * platform spells out every route link by link as ScFabric has it; a link of either direction is one of its own.
  *
  * SimGrid's half is the fastest form found: two calls a message from one actor a host.  Its activities without actors, each started by
- * the two before it, took six times as long for 64 hosts; other context sizes, threads and update schemes changed little.
+ * the two before it, took six times as long for 64 hosts; waited-for puts, direct sends with semaphores, a new actor every 64 steps,
+ * other context sizes, threads and update schemes gained no more than noise.
  *
  * A ring is timed inside the processes: ours from laying the fabric out on, SimGrid's from simgrid_run() on, its platform loaded
  * and its actors created. */
@@ -372,7 +373,7 @@ compare_rings (const char *self, const char *platform, guint n, guint runs, gboo
   printf ("ring, %4u hosts, %8.0f messages: %6.3f s, %5.1f MB", n, 2. * n * (n - 1), us.seconds, us.peak_mb);
   if (!theirs)
     {
-      printf ("; SimGrid only with --long (minutes)\n");
+      printf ("; SimGrid only with --long (20 minutes or more)\n");
       return TRUE;
     }
   const double ratio = peer.seconds / us.seconds, difference = fabs (us.end_s - peer.end_s) / peer.end_s;

@@ -73,7 +73,7 @@ static const ScNcclGpu measured_pcie =
 static const ScNcclNet measured_nets[] = {
   {
     .transport = SC_TRANSPORT_INFINIBAND,
-    .source = "10 nodes of 8 H100, 1 to 8 GPUs of each, 32 MiB to 16 GiB: github:xxrjun/nccl-tests-cluster benchmarks @455de4f8dee2; 2 and 4 nodes of 8 H100, 8 B to 16 GiB: https://github.com/NVIDIA/nccl-tests/issues/309; 2 nodes of 8 A100 over HDR: argonne-lcf Sophia logs",
+    .source = "10 nodes of 8 H100, 1 to 8 GPUs of each, 32 MiB to 16 GiB: github:xxrjun/nccl-tests-cluster benchmarks @455de4f8dee2; 2 and 4 nodes of 8 H100, 8 B to 16 GiB: https://github.com/NVIDIA/nccl-tests/issues/309; 2 nodes of 8 A100 over HDR: github:argonne-lcf/alcf-nccl-tests results_sophia @385be33604cc",
     .tree_hop = { 1, 1.909, 0.3616 }, .ring_hop = { 1.606, 3.939, 0.5934 }, .share = { 0.04393, 0.9375, 1 }, .many_rails = 0.9128, .ll128 = TRUE,
     .large_bytes = 256, .large_hop = 0.3871,
     .ring_fill_us = 0.4104, .tree_fill_us = 101.6, .tree_fill_bytes = 2.521e+07, .nvls_tree_base_us = 2.052, .nvls_tree_hop = 6.073,
@@ -81,7 +81,7 @@ static const ScNcclNet measured_nets[] = {
   },
   {
     .transport = SC_TRANSPORT_ROCE,
-    .source = "2 nodes of 8 H200 on GCP a3-ultra, 2 GPUs of a3-ultra and a4, 2 nodes of 8 H100 and A100 on OCI",
+    .source = "2 nodes of 8 H200 and 2 GPUs on GCP a3-ultra, 2 GPUs on a4 (github:GoogleCloudPlatform/cluster-toolkit @1047080375af, github:google/dranet @7b7661a153a6), 2 nodes of 8 H100 and A100 on OCI (github:oracle-quickstart/oci-hpc @b5285a68fa0a, oci-hpc-oke @61d210acc37f)",
     .tree_hop = { 1, 2.312, 1.266 }, .ring_hop = { 2.822, 3.336, 1.794 }, .share = { 0.2556, 0.876, 1 }, .many_rails = 1, .ll128 = TRUE,
     .large_bytes = 0, .large_hop = 0,
     .ring_fill_us = 0.4104, .tree_fill_us = 70.26, .tree_fill_bytes = 7.658e+06, .nvls_tree_base_us = 2.052, .nvls_tree_hop = 0.3283,
@@ -89,7 +89,7 @@ static const ScNcclNet measured_nets[] = {
   },
   {
     .transport = SC_TRANSPORT_EFA,
-    .source = "2 nodes of 8 H100 on AWS p5, of 8 A100 on p4de",
+    .source = "2 nodes of 8 H100 on AWS p5 (github:KeitaW/p5-nccl-test-2024-07-19 @1c78584b9f4c), of 8 A100 on p4de (github:aws-samples/awsome-distributed-training @7217859f67bc)",
     .tree_hop = { 1, 1.7, 2.457 }, .ring_hop = { 1.085, 0.8, 2.8 }, .share = { 0.5, 0.9375, 1 }, .many_rails = 0.75, .ll128 = FALSE,
     .large_bytes = 4096, .large_hop = 0.5757,
     .ring_fill_us = 0.4104, .tree_fill_us = 487.3, .tree_fill_bytes = 4.69e+07, .nvls_tree_base_us = 12.61, .nvls_tree_hop = 2,
@@ -97,7 +97,7 @@ static const ScNcclNet measured_nets[] = {
   },
   {
     .transport = SC_TRANSPORT_SLINGSHOT,
-    .source = "2 to 32 nodes of 4 GH200 (Alps), 2 to 540 nodes of 4 A100 (Polaris), aws-ofi-nccl",
+    .source = "2 to 32 nodes of 4 GH200: github:boeschf/nccl-benchmark-on-alps-2025 @897cff446b5e; 2 to 540 nodes of 4 A100: github:argonne-lcf/alcf-nccl-tests results_polaris @385be33604cc",
     .tree_hop = { 1, 3.237, 34.11 }, .ring_hop = { 1.309, 3.528, 3.147 }, .share = { 0.02242, 0.5661, 1 }, .many_rails = 0.9, .ll128 = TRUE,
     .large_bytes = 4096, .large_hop = 1.488,
     .ring_fill_us = 0.4104, .tree_fill_us = 487.3, .tree_fill_bytes = 1.868e+08, .nvls_tree_base_us = 25, .nvls_tree_hop = 4,
@@ -105,7 +105,7 @@ static const ScNcclNet measured_nets[] = {
   },
   {
     .transport = SC_TRANSPORT_TCPX,
-    .source = "2 nodes of 8 H100 on GCP a3-mega",
+    .source = "2 nodes of 8 H100 on GCP a3-mega: github:GoogleCloudPlatform/cluster-toolkit examples/gke-a3-megagpu/README.md @1047080375af",
     .tree_hop = { 1, 1.7, 2.8 }, .ring_hop = { 2.053, 0.8, 2.132 }, .share = { 0.1501, 0.9375, 1 }, .many_rails = 1, .ll128 = FALSE,
     .large_bytes = 0, .large_hop = 0,
     .ring_fill_us = 0.4104, .tree_fill_us = 40, .tree_fill_bytes = 9.131e+06, .nvls_tree_base_us = 25, .nvls_tree_hop = 4,
