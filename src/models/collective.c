@@ -188,7 +188,7 @@ sc_collective_form (const ScCollChoice *choice, ScCollKind kind, const ScGroupSh
   const double wire = sc_protocol_wire (choice->protocol);
   for (guint p = 0; p < ret->n_parts; p++)
     {
-      ret->parts[p].bytes = wire * row->connection_bytes (kind, shape, p, bytes);
+      ret->parts[p].bytes = wire * row->connection_bytes (kind, shape, p, bytes) / MAX (shape->flows, 1);
       ret->parts[p].cap = ret->parts[p].bytes / choice->alone_s / (row->part_share != NULL ? row->part_share (kind, shape, p) : 1);
     }
   if (kind == SC_COLL_SEND && ret->n_parts > 0) /* a single message: its latency first, then its bytes */

@@ -43,6 +43,7 @@ typedef struct
   guint  per_domain;      /* most ranks in one of them */
   guint  n_channels;      /* rings that run side by side: one per rail across domains, one per set of lanes in a mesh; else 1 */
   guint  hops_inter;      /* hops of one ring that leave a domain */
+  guint  flows;           /* that each connection is cut into (hashed ECMP), every one over a path of its own; 0 or 1: none */
   double inter_bytes_per_s, intra_bytes_per_s; /* one connection's share of its narrowest link, this group alone; INFINITY: no such hop */
   double inter_latency_s, intra_latency_s;     /* one ring step */
   double launch_s;        /* fixed part */

@@ -762,13 +762,13 @@ sc_fabric_route_flow (const ScFabric *f, guint32 a, guint16 nic_a, guint32 b, gu
 void
 sc_fabric_route_via (const ScFabric *f, guint32 a, guint16 nic_a, guint32 b, guint16 nic_b, ScRoute *ret)
 {
-  sc_fabric_route_flow (f, a, nic_a, b, nic_b, 0, ret);
+  sc_fabric_route_flow (f, a, nic_a, b, nic_b, f->flow, ret);
 }
 
 void
 sc_fabric_route (const ScFabric *f, guint32 a, guint32 b, ScRoute *ret)
 {
-  sc_fabric_route_flow (f, a, f->gpus[a].nic, b, f->gpus[b].nic, 0, ret);
+  sc_fabric_route_flow (f, a, f->gpus[a].nic, b, f->gpus[b].nic, f->flow, ret);
 }
 
 gboolean

@@ -89,6 +89,7 @@ typedef struct
   guint    n_rails[8];                    /* bundles per unit of each tier */
   guint    n_paths[8];                    /* links per bundle: 1 but for ECMP */
   guint    flows;                         /* of a connection: flows_per_connection with ECMP, else 1 */
+  guint    flow;                          /* the one that routes are asked for where no other is named: 0, but for the views of loads.c */
 } ScFabric;
 
 #define SC_FABRIC_ERROR (sc_fabric_error_quark ())
@@ -111,7 +112,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScFabric, sc_fabric_free)
 void sc_fabric_route_flow (const ScFabric *fabric, guint32 a, guint16 nic_a, guint32 b, guint16 nic_b, guint flow,
                            ScRoute *ret);
 
-/* The same of flow 0. */
+/* The same of flow fabric->flow. */
 void sc_fabric_route_via (const ScFabric *fabric, guint32 a, guint16 nic_a, guint32 b, guint16 nic_b, ScRoute *ret);
 
 /* The same through each GPU's own NIC. */

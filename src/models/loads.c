@@ -14,6 +14,7 @@ typedef struct
   guint8  *intra;
   guint8  *used;
   GArray  *touched;  /* guint32 */
+  GArray  *crossed;  /* guint64: part << 32 | link, one for each crossing: where connections are cut into flows, and parts come again */
   GArray  *follows;  /* guint64: link << 32 | the next link of some route */
   guint8  *kept;     /* [n_links] crossed by in-network reduction or multicast: never implied */
   GArray  *loads;    /* ScLoad */
@@ -24,6 +25,13 @@ typedef struct
   double   inter_latency_s, intra_latency_s;
   guint64  last_pair;
 } Walk;
+
+static int
+compare_pairs (gconstpointer a, gconstpointer b)
+{
+  const guint64 x = *(const guint64 *) a, y = *(const guint64 *) b;
+  return (x > y) - (x < y);
+}
 
 static int
 compare_links (gconstpointer a, gconstpointer b)
@@ -52,17 +60,42 @@ end_part (Walk *w)
   w->part++;
 }
 
+/* Where a connection's flows are walked one after the other: crossings first, parts when all are known. */
+static void
+end_flows (Walk *w, guint n_parts)
+{
+  g_array_sort (w->crossed, compare_pairs);
+  guint i = 0;
+  for (guint p = 0; p < n_parts; p++)
+    {
+      for (; i < w->crossed->len && g_array_index (w->crossed, guint64, i) >> 32 == p; i++)
+        {
+          const guint32 l = (guint32) g_array_index (w->crossed, guint64, i);
+          if (w->count[l]++ == 0)
+            g_array_append_val (w->touched, l);
+        }
+      end_part (w);
+    }
+  g_array_set_size (w->crossed, 0);
+}
+
 static void
 on_hop (gpointer data, guint part, guint channel, guint position G_GNUC_UNUSED, const ScRoute *route)
 {
   Walk *const w = data;
-  g_assert (part >= w->part);
-  while (w->part < part)
+  const gboolean cut = w->fabric->flows > 1;
+  g_assert (cut || part >= w->part);
+  while (!cut && w->part < part)
     end_part (w);
   for (guint i = 0; i < route->n; i++)
     {
       const guint32 l = route->links[i];
-      if (w->count[l]++ == 0)
+      if (cut)
+        {
+          const guint64 crossing = (guint64) part << 32 | l;
+          g_array_append_val (w->crossed, crossing);
+        }
+      else if (w->count[l]++ == 0)
         g_array_append_val (w->touched, l);
       (route->crosses_nic ? w->inter : w->intra)[l] = TRUE;
       if (route->in_network)
@@ -78,7 +111,7 @@ on_hop (gpointer data, guint part, guint channel, guint position G_GNUC_UNUSED, 
   if (route->crosses_nic)
     {
       w->inter_latency_s = MAX (w->inter_latency_s, route->latency_s);
-      w->hops_inter += channel == 0;
+      w->hops_inter += channel == 0 && w->fabric->flow == 0;
     }
   else
     w->intra_latency_s = MAX (w->intra_latency_s, route->latency_s);
@@ -101,7 +134,7 @@ most_per_domain (const ScFabric *f, const guint32 *gpus, guint n)
 static ScGroupShape
 shape_of_scalars (const ScFabric *f, const guint32 *gpus, guint n)
 {
-  ScGroupShape s = { .n = n, .n_domains = 1, .per_domain = most_per_domain (f, gpus, n), .n_channels = 1, .inter_bytes_per_s = INFINITY, .intra_bytes_per_s = INFINITY };
+  ScGroupShape s = { .n = n, .n_domains = 1, .flows = 1, .per_domain = most_per_domain (f, gpus, n), .n_channels = 1, .inter_bytes_per_s = INFINITY, .intra_bytes_per_s = INFINITY };
   ScRoute route;
   for (guint i = 1; i < n; i++)
     {
@@ -123,13 +156,6 @@ shape_of_scalars (const ScFabric *f, const guint32 *gpus, guint n)
     }
   s.launch_s = f->topology->collective_launch_s.value;
   return s;
-}
-
-static int
-compare_pairs (gconstpointer a, gconstpointer b)
-{
-  const guint64 x = *(const guint64 *) a, y = *(const guint64 *) b;
-  return (x > y) - (x < y);
 }
 
 static void
@@ -237,7 +263,7 @@ find_bound (Walk *w, const ScGroupShape *shape, ScWalk *walk, double *sum)
   for (guint pass = 0; pass < 2; pass++) /* add up, then read off and clear */
     for (guint32 p = 0; p < walk->n_parts; p++)
       {
-        const double each = walk->row->connection_bytes (walk->kind, shape, p, 1);
+        const double each = walk->row->connection_bytes (walk->kind, shape, p, 1) / shape->flows;
         const guint32 first = g_array_index (w->part_first, guint32, walk->first_part + p);
         const guint32 end = g_array_index (w->part_first, guint32, walk->first_part + p + 1);
         for (guint32 i = first; i < end; i++)
@@ -265,7 +291,7 @@ find_rates (Walk *w, guint32 first_load, ScGroupShape *s)
   for (guint32 i = first_load; i < w->loads->len; i++)
     {
       const ScLoad *const load = &g_array_index (w->loads, ScLoad, i);
-      const double each = w->fabric->links[load->link].capacity / load->count;
+      const double each = w->fabric->links[load->link].capacity / load->count * s->flows;
       if (w->inter[load->link])
         s->inter_bytes_per_s = MIN (s->inter_bytes_per_s, each);
       if (w->intra[load->link])
@@ -280,17 +306,31 @@ forget_kinds (Walk *w, guint32 first_load)
     w->inter[g_array_index (w->loads, ScLoad, i).link] = w->intra[g_array_index (w->loads, ScLoad, i).link] = FALSE;
 }
 
+/* Walks @row over every flow of its connections, and closes its @n_parts parts. */
+static void
+walk_row (Walk *w, const ScCollective *row, const guint32 *gpus, guint n, ScCollKind kind, guint n_parts)
+{
+  w->part = 0;
+  ScFabric view = *w->fabric; /* the same arrays; routes are asked for one flow */
+  const ScFabric *const fabric = w->fabric;
+  w->fabric = &view;
+  for (view.flow = 0; view.flow < fabric->flows; view.flow++)
+    row->walk (&view, gpus, n, kind, on_hop, w);
+  w->fabric = fabric;
+  if (fabric->flows > 1)
+    end_flows (w, n_parts);
+  while (w->part < n_parts)
+    end_part (w);
+  g_assert (w->part == n_parts);
+}
+
 static void
 add_walk (Walk *w, GArray *walks, const ScGroupShape *shape, const ScCollective *row, ScCollKind kind, const guint32 *gpus,
           double *sum)
 {
   ScWalk walk = { .row = row, .kind = kind, .first_part = w->part_first->len - 1, .n_parts = sc_collective_n_parts (row, kind, shape) };
   const guint32 first_load = w->loads->len;
-  w->part = 0;
-  row->walk (w->fabric, gpus, shape->n, kind, on_hop, w);
-  while (w->part < walk.n_parts)
-    end_part (w);
-  g_assert (w->part == walk.n_parts);
+  walk_row (w, row, gpus, shape->n, kind, walk.n_parts);
   find_bound (w, shape, &walk, sum);
   forget_kinds (w, first_load);
   g_array_append_val (walks, walk);
@@ -310,12 +350,13 @@ sc_loads_new (const ScLayout *layout, const ScFabric *fabric, const ScNeed *need
   g_autofree double *sum = g_new0 (double, n_links);
   g_autoptr (GArray) touched = g_array_new (FALSE, FALSE, sizeof (guint32));
   g_autoptr (GArray) follows = g_array_new (FALSE, FALSE, sizeof (guint64));
+  g_autoptr (GArray) crossed = g_array_new (FALSE, FALSE, sizeof (guint64));
   g_autoptr (GArray) loads = g_array_new (FALSE, FALSE, sizeof (ScLoad));
   g_autoptr (GArray) part_first = g_array_new (FALSE, TRUE, sizeof (guint32));
   g_autoptr (GArray) walks = g_array_new (FALSE, FALSE, sizeof (ScWalk));
   g_array_set_size (part_first, 1);
   Walk w = { .fabric = fabric, .count = count, .inter = flags, .intra = flags + n_links, .used = flags + 2 * n_links,
-             .kept = flags + 3 * n_links, .touched = touched, .follows = follows, .loads = loads, .part_first = part_first };
+             .kept = flags + 3 * n_links, .touched = touched, .crossed = crossed, .follows = follows, .loads = loads, .part_first = part_first };
 
   guint room = 1000000; /* pairs before they are made unique */
   guint at = 0;         /* in needs */
@@ -336,12 +377,10 @@ sc_loads_new (const ScLayout *layout, const ScFabric *fabric, const ScNeed *need
       ScWalk walk = { .row = row, .kind = send ? SC_COLL_SEND : SC_COLL_ALL_REDUCE, .first_part = part_first->len - 1, .n_parts = 1 };
       w.hops_inter = 0;
       w.inter_latency_s = w.intra_latency_s = 0;
-      w.part = 0;
       const guint32 first_load = loads->len;
-      row->walk (fabric, gpus, comm->n, walk.kind, on_hop, &w);
-      end_part (&w);
+      walk_row (&w, row, gpus, comm->n, walk.kind, 1);
       *s = (ScGroupShape) { .n = comm->n, .n_channels = send ? 1 : sc_ring_channels (fabric, gpus, comm->n),
-                            .hops_inter = w.hops_inter, .n_domains = MAX (w.hops_inter, 1),
+                            .hops_inter = w.hops_inter, .flows = fabric->flows, .n_domains = MAX (w.hops_inter, 1),
                             .per_domain = most_per_domain (fabric, gpus, comm->n),
                             .inter_bytes_per_s = INFINITY, .intra_bytes_per_s = INFINITY,
                             .inter_latency_s = w.inter_latency_s, .intra_latency_s = w.intra_latency_s,
