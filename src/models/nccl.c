@@ -98,7 +98,7 @@ static const ScNcclVersion v2_14 = {
 };
 
 static const ScNcclVersion v2_8 = {
-  "nccl-2.8", SOURCE "v2.8.4-1 to v2.11.4-1", 2008,
+  "nccl-2.8", SOURCE "v2.8.4-1 to v2.11.4-1; caps of trees and LL as of v2.12", 2008,
   .base_us = { { 4.4, 4.4, 0 }, { 3.6, 10, 8.4 }, { 0 }, { 0 }, { 0 }, { 0 } },
   .hop_us = { { { .52, 1.25, 28 }, { .47, 1.9, 3.4 }, { 0, 0, 4 }, { 0 }, { 0 }, { 0 } },
               { { 1, 1.9, 28 }, { 1, 2.5, 5.7 }, { 0, 0, 4 }, { 0 }, { 0 }, { 0 } },
@@ -108,7 +108,7 @@ static const ScNcclVersion v2_8 = {
 };
 
 static const ScNcclVersion v2_5 = {
-  "nccl-2.5", SOURCE "v2.5.7-1 to v2.7.8-1", 2005,
+  "nccl-2.5", SOURCE "v2.5.7-1 to v2.7.8-1; caps of trees and LL as of v2.12", 2005,
   .base_us = { { 4.4, 4.4, 0 }, { 3.6, 3.6, 8.4 }, { 0 }, { 0 }, { 0 }, { 0 } },
   .hop_us = { { { .5, 1.9, 28 }, { .4, 2.5, 5.7 }, { 0, 0, 4 }, { 0 }, { 0 }, { 0 } },
               { { 1, 1.9, 28 }, { 1, 2.5, 5.7 }, { 0, 0, 4 }, { 0 }, { 0 }, { 0 } },
@@ -237,6 +237,8 @@ sc_nccl_library (const ScFabric *fabric, guint32 gpu)
 
 /* ---- its choice ---- */
 
+#define NVLS_HEADS 8 /* channels of the NVLS graph */
+
 /* NCCL's name of a row, or SC_N_ALGOS. */
 static ScAlgo
 algo_of (const ScCollective *row)
@@ -331,7 +333,7 @@ estimate_us (ScAlgo algo, ScProtocol p, ScCollKind kind, const ScGroupShape *sha
     case SC_ALGO_NVLS:
     case SC_ALGO_NVLS_TREE:
       {
-        const double efficiency = gen == BLACKWELL ? .74 : .85, heads = 8; /* channels of the NVLS graph */
+        const double efficiency = gen == BLACKWELL ? .74 : .85, heads = NVLS_HEADS;
         const double one = 40.0 * (gen == BLACKWELL ? 2 : 1);
         double inner = one * efficiency * (heads - 1) / heads * (kind == SC_COLL_ALL_REDUCE ? 2 : (per - 1) / per);
         latency += v->hop_us[NVLINK][algo][p];
@@ -463,11 +465,14 @@ sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, 
       latency = shape->launch_s + (g->nvls_base_us - g->base_us[SC_PROTO_LL]) * US;
       gpu_share = g->nvls_share;
       extra = 0;
-      fill = g->nvls_fill_us * US * saturating (bytes, g->nvls_fill_bytes);
+      /* measured on 8 GPUs; each is the head of a part of the data, so a wider domain has more parts under way */
+      const double heads = shape->per_domain / 8.0;
+      const double wide = MAX (heads - (algo == SC_ALGO_NVLS_TREE ? 1 : 0), 0);
+      fill = wide * g->nvls_fill_us * US * saturating (bytes, heads * g->nvls_fill_bytes);
       if (algo == SC_ALGO_NVLS_TREE)
         {
           latency = net->nvls_tree_base_us * US + inter * net->nvls_tree_hop * shape->inter_latency_s;
-          fill = levels * net->tree_fill_us * US * saturating (bytes, net->tree_fill_bytes);
+          fill += levels * net->tree_fill_us * US * saturating (bytes, net->tree_fill_bytes);
         }
     }
   else
@@ -487,7 +492,12 @@ sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, 
   else if (kind == SC_COLL_ALL_TO_ALL)
     copies += extra / (shape->n - 1);
   const double open = !across && p != SC_PROTO_SIMPLE && algo != SC_N_ALGOS ? channels_used (g, p, shape, bytes) / g->kernels : 1;
-  const double wire = bytes * copies * MAX (bound->intra_s_per_byte / gpu_share / open, bound->inter_s_per_byte / net_share);
+  double wire = bytes * copies * MAX (bound->intra_s_per_byte / gpu_share / open, bound->inter_s_per_byte / net_share);
+  if (algo == SC_ALGO_NVLS_TREE) /* what a channel moves at most */
+    {
+      const double most = NVLS_HEADS * shape->library.version->nvls_tree_max[g->generation][shape->n_domains > 2 ? 2 : 1] * 1e9;
+      wire = most > 0 ? MAX (wire, bytes * 2 * (shape->n - 1) / shape->n / most) : wire;
+    }
   choice->latency_s = latency;
   choice->alone_s = latency + fill + wire;
 }
