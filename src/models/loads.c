@@ -100,7 +100,7 @@ on_hop (gpointer data, guint part, guint channel, guint position G_GNUC_UNUSED, 
       (route->crosses_nic ? w->inter : w->intra)[l] = TRUE;
       if (route->in_network)
         w->kept[l] = TRUE;
-      else if (i > 0)
+      else if (i > 0 && w->fabric->links[route->links[i - 1]].kind != SC_LINK_NVLINK_OUT) /* which leads to no tier */
         {
           const guint64 pair = (guint64) route->links[i - 1] << 32 | l;
           if (pair != w->last_pair)

@@ -247,7 +247,7 @@ algo_of (const ScCollective *row)
   {
     const ScCollective *row;
     ScAlgo algo;
-  } algos[] = { { &sc_collective_ring, SC_ALGO_RING }, { &sc_collective_tree, SC_ALGO_TREE }, { &sc_collective_nvls, SC_ALGO_NVLS },
+  } algos[] = { { &sc_collective_ring, SC_ALGO_RING }, { &sc_collective_chain, SC_ALGO_RING }, { &sc_collective_tree, SC_ALGO_TREE }, { &sc_collective_nvls, SC_ALGO_NVLS },
                 { &sc_collective_nvls_tree, SC_ALGO_NVLS_TREE }, { &sc_collective_pat, SC_ALGO_PAT },
                 { &sc_collective_collnet, SC_ALGO_COLLNET } };
   for (guint i = 0; i < G_N_ELEMENTS (algos); i++)
@@ -295,7 +295,8 @@ estimate_us (ScAlgo algo, ScProtocol p, ScCollKind kind, const ScGroupShape *sha
   const double n = shape->n, nodes = shape->n_domains, per = shape->per_domain;
   const guint size = nodes <= 1 ? 0 : nodes <= 2 ? 1 : 2;
   const Hop inside = shape->library.gpu == &measured_pcie ? PCIE : NVLINK;
-  const double steps = kind == SC_COLL_ALL_REDUCE ? 2 * (n - 1) : n - 1;
+  const gboolean chain = kind == SC_COLL_BROADCAST || kind == SC_COLL_REDUCE;
+  const double steps = kind == SC_COLL_ALL_REDUCE ? 2 * (n - 1) : chain ? n : n - 1;
   double channels, each;
   search_graph (shape, &channels, &each);
   const double bus = channels * each, levels = nodes > 1 ? log2 (nodes) : 0;
@@ -307,7 +308,10 @@ estimate_us (ScAlgo algo, ScProtocol p, ScCollKind kind, const ScGroupShape *sha
         const double across = nodes > 1 ? (kind == SC_COLL_ALL_REDUCE ? 2 : 1) * (nodes - 1) : 0;
         const double hop = v->hop_us[NETWORK][per > 1 ? SC_ALGO_RING : SC_ALGO_TREE][p];
         const double post = nodes > 1 ? p == SC_PROTO_SIMPLE ? 3 : 1 : 0;
-        latency += (steps - across) * MAX (v->hop_us[inside][algo][p], post) + across * hop;
+        if (chain) /* counted once, as every channel runs the same way */
+          latency += nodes > 1 ? hop : v->hop_us[inside][algo][p];
+        else
+          latency += (steps - across) * MAX (v->hop_us[inside][algo][p], post) + across * hop;
         if (p == SC_PROTO_LL)
           rate = MIN (v->ll_max[gen][size], bus / 2);
         else if (p == SC_PROTO_LL128)
