@@ -2,7 +2,8 @@
 /* collective-nvls.c - reduction and multicast inside NVLink switches (NVLink SHARP).
  * Each rank owns 1/n of the data: it reads the sum of its part through the switches, and multicasts it back.  So every
  * rank's link carries all of the data once, and the rank's own part once more. */
-#include "models/collective.h"
+#include "models/collective-messages.h"
+#include <string.h>
 
 static gboolean
 nvls_possible (ScCollKind kind G_GNUC_UNUSED, const ScGroupShape *shape, const char **ret_why)
@@ -63,6 +64,49 @@ nvls_alone_s (ScCollKind kind, const ScGroupShape *shape, double bytes)
   return shape->launch_s + intra * shape->intra_latency_s + crossings / shape->n * bytes / shape->intra_bytes_per_s;
 }
 
+/* Block by block, for each owner of a part: all members' data to the switches, their sum to the owner; its result to the
+ * switches, copies to all members. */
+static ScMessages *
+nvls_expand (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind, double bytes, guint blocks, ScTime latency,
+             const guint32 *link_map, gboolean unit_links)
+{
+  const gboolean reduces = kind != SC_COLL_ALL_GATHER, gathers = kind != SC_COLL_REDUCE_SCATTER;
+  const double piece = bytes / n / blocks;
+  ScDag *const dag = sc_dag_new (fabric, latency, link_map, unit_links);
+  g_autofree guint32 *route = g_new (guint32, 2 * n), *last = g_new (guint32, n * (2 * n + 2));
+  guint32 *const given = last, *const copy = last + n * n, *const sum = copy + n * n, *const result = sum + n;
+  memset (last, 0xff, n * (2 * n + 2) * sizeof *last);
+  for (guint i = 0; i < 2 * n; i++)
+    {
+      const guint32 out = fabric->nvlink_out[gpus[i / 2]];
+      route[i] = sc_dag_route (dag, &(ScRoute) { .links = { out + i % 2 }, .n = out != SC_NONE });
+    }
+  for (guint b = 0; b < blocks; b++)
+    for (guint owner = 0; owner < n; owner++)
+      {
+        if (reduces)
+          {
+            sum[owner] = sc_dag_add (dag, route[2 * owner + 1], piece, sum[owner]);
+            for (guint i = 0; i < n; i++)
+              {
+                given[owner * n + i] = sc_dag_add (dag, route[2 * i], piece, given[owner * n + i]);
+                sc_dag_after (dag, sum[owner], given[owner * n + i]);
+              }
+          }
+        if (!gathers)
+          continue;
+        result[owner] = sc_dag_add (dag, route[2 * owner], piece, result[owner]);
+        if (reduces)
+          sc_dag_after (dag, result[owner], sum[owner]);
+        for (guint i = 0; i < n; i++)
+          {
+            copy[owner * n + i] = sc_dag_add (dag, route[2 * i + 1], piece, copy[owner * n + i]);
+            sc_dag_after (dag, copy[owner * n + i], result[owner]);
+          }
+      }
+  return sc_dag_finish (dag);
+}
+
 const ScCollective sc_collective_nvls = {
   .name = "nvls",
   .summary = "reduction and multicast in the NVLink switches: every byte crosses a GPU's link once",
@@ -76,4 +120,5 @@ const ScCollective sc_collective_nvls = {
   .connection_bytes = nvls_connection_bytes,
   .alone_s = nvls_alone_s,
   .path = nvls_path,
+  .expand = nvls_expand,
 };

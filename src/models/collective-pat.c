@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* collective-pat.c - parallel aggregated trees: all-gather and reduce-scatter in log2 n rounds, one rank per node.
  * In round k every rank passes what it has gathered on to the rank 2^k further; the rounds of successive chunks overlap. */
-#include "models/collective.h"
+#include "models/collective-messages.h"
+#include <string.h>
 #include "sim/types.h"
 
 static gboolean
@@ -67,6 +68,36 @@ pat_alone_s (ScCollKind kind, const ScGroupShape *shape, double bytes)
          + (shape->n - 1.0) / shape->n * bytes / MIN (shape->inter_bytes_per_s, shape->intra_bytes_per_s);
 }
 
+/* Block by block: a rank passes on in round k what it got in all rounds before; a reduce-scatter is that backwards. */
+static ScMessages *
+pat_expand (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind, double bytes, guint blocks, ScTime latency,
+            const guint32 *link_map, gboolean unit_links)
+{
+  const guint rounds = g_bit_storage (n - 1);
+  const gboolean backwards = kind == SC_COLL_REDUCE_SCATTER;
+  ScDag *const dag = sc_dag_new (fabric, latency, link_map, unit_links);
+  g_autofree guint32 *last = g_new (guint32, rounds * n); /* of each round, by the walk's rank i */
+  memset (last, 0xff, rounds * n * sizeof *last);
+  for (guint b = 0; b < blocks; b++)
+    {
+      for (guint k = 0; k < rounds; k++)
+        for (guint i = 0; i < n; i++)
+          {
+            const guint32 near = gpus[i], far = gpus[(i + (1u << k)) % n];
+            const guint32 route = backwards ? sc_dag_between (dag, far, near) : sc_dag_between (dag, near, far);
+            last[k * n + i] = sc_dag_add (dag, route, bytes * pat_blocks (n, k) / n / blocks, last[k * n + i]);
+          }
+      for (guint k = 0; k < rounds; k++)
+        for (guint before = 0; before < k; before++)
+          for (guint i = 0; i < n; i++)
+            {
+              const guint32 near = last[before * n + (i + n - (1u << before)) % n], far = last[k * n + i];
+              sc_dag_after (dag, backwards ? near : far, backwards ? far : near);
+            }
+    }
+  return sc_dag_finish (dag);
+}
+
 const ScCollective sc_collective_pat = {
   .name = "pat",
   .summary = "all-gather and reduce-scatter in log2 n rounds of growing distance (parallel aggregated trees)",
@@ -81,4 +112,5 @@ const ScCollective sc_collective_pat = {
   .connection_bytes = pat_connection_bytes,
   .alone_s = pat_alone_s,
   .path = pat_path,
+  .expand = pat_expand,
 };

@@ -49,6 +49,7 @@ const ScCollective sc_collective_send = {
   .kinds = 1u << SC_COLL_SEND,
   .max_bytes = INFINITY,
   .min_ranks = 2,
+  .at_once = TRUE,
   .walk = send_walk,
   .connection_bytes = send_connection_bytes,
   .alone_s = send_alone_s,

@@ -2,38 +2,46 @@
 /* collective-tree.c - all-reduce up and down two binary trees of domains at once, a chain inside each domain.
  * Half of the data takes each tree; a node that is a leaf in one is an inner node of the other. */
 #include "models/collective-messages.h"
+#include <string.h>
 
 #define TREES 2
 #define TREE_CHUNK_BYTES 524288.0
 
-/* Both directions of the edge from @child to @parent, members of the group. */
+/* Parent of each member, or SC_NONE for the root: down a chain from the head of each domain, from head to head between. */
 static void
-tree_edge (const ScFabric *fabric, const guint32 *gpus, guint child, guint parent, guint channel, ScHopFunc hop, gpointer data)
+tree_parents (const ScFabric *fabric, const guint32 *gpus, const ScDomains *domains, guint channel, guint tree, guint32 *ret_parent)
 {
-  ScRoute route;
-  sc_fabric_route (fabric, gpus[child], gpus[parent], &route);
-  hop (data, 0, channel, child, &route);
-  sc_fabric_route (fabric, gpus[parent], gpus[child], &route);
-  hop (data, 0, channel, parent, &route);
+  for (guint d = 0; d < domains->n; d++)
+    {
+      const guint first = domains->first[d], size = domains->first[d + 1] - first;
+      const guint head = sc_group_head (fabric, gpus, domains, d, channel);
+      for (guint i = 0; i + 1 < size; i++)
+        ret_parent[first + (head - first + i + 1) % size] = first + (head - first + i) % size;
+      const guint32 up = sc_tree_parent (domains->n, d, tree);
+      ret_parent[head] = up == SC_NONE ? SC_NONE : sc_group_head (fabric, gpus, domains, up, channel);
+    }
 }
 
 static void
 tree_walk (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind G_GNUC_UNUSED, ScHopFunc hop, gpointer data)
 {
   g_auto (ScDomains) domains = sc_group_domains (fabric, gpus, n);
+  g_autofree guint32 *parent = g_new (guint32, n);
   const guint channels = sc_ring_channels (fabric, gpus, n);
   for (guint c = 0; c < channels; c++)
     for (guint tree = 0; tree < TREES; tree++)
-      for (guint d = 0; d < domains.n; d++)
-        {
-          const guint first = domains.first[d], size = domains.first[d + 1] - first;
-          const guint head = sc_group_head (fabric, gpus, &domains, d, c);
-          for (guint i = 0; i + 1 < size; i++)
-            tree_edge (fabric, gpus, first + (head - first + i + 1) % size, first + (head - first + i) % size, c, hop, data);
-          const guint32 parent = sc_tree_parent (domains.n, d, tree);
-          if (parent != SC_NONE)
-            tree_edge (fabric, gpus, head, sc_group_head (fabric, gpus, &domains, parent, c), c, hop, data);
-        }
+      {
+        tree_parents (fabric, gpus, &domains, c, tree, parent);
+        for (guint i = 0; i < n; i++)
+          if (parent[i] != SC_NONE)
+            {
+              ScRoute route;
+              sc_fabric_route (fabric, gpus[i], gpus[parent[i]], &route);
+              hop (data, 0, c, i, &route);
+              sc_fabric_route (fabric, gpus[parent[i]], gpus[i], &route);
+              hop (data, 0, c, parent[i], &route);
+            }
+      }
 }
 
 static double
@@ -71,6 +79,49 @@ tree_alone_s (ScCollKind kind, const ScGroupShape *shape, double bytes)
          + MAX (intra + inter - 1, 0) * chunk * TREES * shape->n_channels / rate;
 }
 
+/* Block by block: sums go up once the children's are in, results come down once the parent has them. */
+static ScMessages *
+tree_expand (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind G_GNUC_UNUSED, double bytes, guint blocks,
+             ScTime latency, const guint32 *link_map, gboolean unit_links)
+{
+  g_auto (ScDomains) domains = sc_group_domains (fabric, gpus, n);
+  const guint channels = sc_ring_channels (fabric, gpus, n);
+  const double piece = bytes / TREES / channels / blocks;
+  ScDag *const dag = sc_dag_new (fabric, latency, link_map, unit_links);
+  g_autofree guint32 *parent = g_new (guint32, n), *up = g_new (guint32, n), *down = g_new (guint32, n);
+  for (guint c = 0; c < channels; c++)
+    for (guint tree = 0; tree < TREES; tree++)
+      {
+        tree_parents (fabric, gpus, &domains, c, tree, parent);
+        memset (up, 0xff, n * sizeof *up);
+        memset (down, 0xff, n * sizeof *down);
+        for (guint b = 0; b < blocks; b++)
+          {
+            for (guint i = 0; i < n; i++)
+              if (parent[i] != SC_NONE)
+                {
+                  up[i] = sc_dag_add (dag, sc_dag_between (dag, gpus[i], gpus[parent[i]]), piece, up[i]);
+                  down[i] = sc_dag_add (dag, sc_dag_between (dag, gpus[parent[i]], gpus[i]), piece, down[i]);
+                }
+            for (guint i = 0; i < n; i++)
+              {
+                if (parent[i] == SC_NONE)
+                  continue;
+                if (parent[parent[i]] != SC_NONE)
+                  {
+                    sc_dag_after (dag, up[parent[i]], up[i]);
+                    sc_dag_after (dag, down[i], down[parent[i]]);
+                    continue;
+                  }
+                for (guint j = 0; j < n; j++) /* the root turns round what all its children sent */
+                  if (parent[j] == parent[i])
+                    sc_dag_after (dag, down[i], up[j]);
+              }
+          }
+      }
+  return sc_dag_finish (dag);
+}
+
 const ScCollective sc_collective_tree = {
   .name = "tree",
   .summary = "all-reduce up and down two binary trees of nodes at once, a chain inside each node",
@@ -83,4 +134,5 @@ const ScCollective sc_collective_tree = {
   .connection_bytes = tree_connection_bytes,
   .alone_s = tree_alone_s,
   .path = tree_path,
+  .expand = tree_expand,
 };

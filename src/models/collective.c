@@ -5,7 +5,9 @@
 
 static const ScCollective *const rows[] = { &sc_collective_ring, &sc_collective_chain, &sc_collective_scalar,
                                             &sc_collective_send, &sc_collective_tree, &sc_collective_nvls,
-                                            &sc_collective_nvls_tree, &sc_collective_collnet, &sc_collective_pat, NULL };
+                                            &sc_collective_nvls_tree, &sc_collective_collnet, &sc_collective_pat,
+                                            &sc_collective_halving_doubling, &sc_collective_direct, &sc_collective_all_to_all,
+                                            &sc_collective_pxn, &sc_collective_hierarchical, &sc_collective_send_receive, NULL };
 
 const ScCollective *const *
 sc_collective_all (void)
@@ -176,6 +178,9 @@ sc_collective_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *s
   double intra, inter;
   choice->row->path (kind, shape, &intra, &inter);
   choice->latency_s = MIN (choice->alone_s, shape->launch_s + intra * shape->intra_latency_s + inter * shape->inter_latency_s);
+  /* The closed form knows a ring's links; where the row's own need more, they win. */
+  const double wire = bytes * MAX (bound->intra_s_per_byte, bound->inter_s_per_byte);
+  choice->alone_s = MAX (choice->alone_s, (choice->row->at_once ? choice->latency_s : shape->launch_s) + wire);
 }
 
 void
@@ -188,14 +193,15 @@ sc_collective_form (const ScCollChoice *choice, ScCollKind kind, const ScGroupSh
   const double wire = sc_protocol_wire (choice->protocol);
   for (guint p = 0; p < ret->n_parts; p++)
     {
+      const double share = row->part_share != NULL ? row->part_share (kind, shape, p) : 1;
       ret->parts[p].bytes = wire * row->connection_bytes (kind, shape, p, bytes) / MAX (shape->flows, 1);
-      ret->parts[p].cap = ret->parts[p].bytes / choice->alone_s / (row->part_share != NULL ? row->part_share (kind, shape, p) : 1);
-    }
-  if (kind == SC_COLL_SEND && ret->n_parts > 0) /* a single message: its latency first, then its bytes */
-    {
-      ret->delay_s = choice->latency_s;
-      ret->parts[0].cap = shape->library.version != NULL && choice->alone_s > choice->latency_s
-                            ? ret->parts[0].bytes / (choice->alone_s - choice->latency_s) : INFINITY;
+      ret->parts[p].cap = ret->parts[p].bytes / choice->alone_s / share;
+      if (row->at_once) /* the latency first, then the bytes */
+        {
+          ret->delay_s = choice->latency_s;
+          ret->parts[p].cap = shape->library.version != NULL && choice->alone_s > choice->latency_s
+                                ? ret->parts[p].bytes / (choice->alone_s - choice->latency_s) / share : INFINITY;
+        }
     }
 }
 
@@ -392,6 +398,18 @@ sc_ring_time_s (const ScGroupShape *s, guint steps, double chunk)
   const double busy = steps * chunk / slow + alpha_slow;
   const double walk = inter_hops * inter_step + (steps - inter_hops) * intra_step + (chunk - slice) / slow;
   return MAX (busy, walk);
+}
+
+double
+sc_rank_inter_bytes_per_s (const ScGroupShape *shape)
+{
+  return shape->n_channels * shape->inter_bytes_per_s / shape->per_domain;
+}
+
+double
+sc_rank_intra_bytes_per_s (const ScGroupShape *shape)
+{
+  return shape->n_channels * shape->intra_bytes_per_s;
 }
 
 double

@@ -66,6 +66,7 @@ struct _ScCollective
   double      max_bytes; /* only up to this size; INFINITY */
   guint       min_ranks;
   gboolean    on_request; /* never chosen where no library chooses; only by name */
+  gboolean    at_once;    /* messages that wait for no others: their latency is a delay, and links alone pace them */
 
   /* Can a group of this shape run it at all?  NULL: yes.  If not, *ret_why says what is missing, in words. */
   gboolean (*possible) (ScCollKind kind, const ScGroupShape *shape, const char **ret_why);
@@ -96,7 +97,8 @@ struct _ScCollective
 };
 
 extern const ScCollective sc_collective_ring, sc_collective_chain, sc_collective_scalar, sc_collective_send, sc_collective_tree,
-    sc_collective_nvls, sc_collective_nvls_tree, sc_collective_collnet, sc_collective_pat;
+    sc_collective_nvls, sc_collective_nvls_tree, sc_collective_collnet, sc_collective_pat, sc_collective_halving_doubling,
+    sc_collective_direct, sc_collective_all_to_all, sc_collective_pxn, sc_collective_hierarchical, sc_collective_send_receive;
 
 const ScCollective *const *sc_collective_all (void);              /* NULL-ended */
 const ScCollective        *sc_collective_find (const char *name); /* or NULL */
@@ -184,6 +186,27 @@ guint32 sc_tree_parent (guint n, guint node, guint tree);
 
 /* Time of @steps ring steps of @chunk bytes over a ring with the shape's hops (FOLDING 6), without the launch. */
 double sc_ring_time_s (const ScGroupShape *shape, guint steps, double chunk);
+
+/* Messages between every two members, all at once (direct, all-to-all): one part per kind of route, since those that climb
+ * higher are slower: inside a domain, below one leaf, over one tier's up-links, over more. */
+guint    sc_pairs_n_parts (ScCollKind kind, const ScGroupShape *shape);
+void     sc_pairs_walk (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind, ScHopFunc hop, gpointer data);
+void     sc_pairs_path (ScCollKind kind, const ScGroupShape *shape, double *ret_intra, double *ret_inter);
+double   sc_pairs_part_share (ScCollKind kind, const ScGroupShape *shape, guint part);
+double   sc_pairs_alone_s (const ScGroupShape *shape, double bytes); /* @bytes: of one message */
+ScMessages *sc_pairs_expand (const ScFabric *fabric, const guint32 *gpus, guint n, double bytes, ScTime latency,
+                             const guint32 *link_map, gboolean unit_links);
+
+/* One rank's share of what its domain sends to others, and of what it moves inside: bytes/s. */
+double sc_rank_inter_bytes_per_s (const ScGroupShape *shape);
+double sc_rank_intra_bytes_per_s (const ScGroupShape *shape);
+
+/* Do all domains hold as many ranks? */
+static inline gboolean
+sc_shape_is_even (const ScGroupShape *shape)
+{
+  return shape->n % shape->n_domains == 0 && shape->n / shape->n_domains == shape->per_domain;
+}
 
 /* Seconds per byte of the narrowest link where @n_channels rings share a buffer: the bound of ring-like rows. */
 double sc_ring_bytes_per_s (const ScGroupShape *shape);

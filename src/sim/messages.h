@@ -5,7 +5,7 @@
 #pragma once
 #include "sim/program.h"
 
-#define SC_MESSAGES_MAX_NEXT 64
+#define SC_MESSAGES_MAX_NEXT 255
 
 typedef struct
 {
