@@ -7,18 +7,18 @@
 #define TREES 2
 #define TREE_CHUNK_BYTES 524288.0
 
-/* Parent of each member, or SC_NONE for the root: down a chain from the head of each domain, from head to head between. */
+/* Parent of each member, or SC_NONE for the root: from head to head between domains, down a chain inside each, which is the
+ * ring's way through it turned round; its head is where the ring leaves. */
 static void
-tree_parents (const ScFabric *fabric, const guint32 *gpus, const ScDomains *domains, guint channel, guint tree, guint32 *ret_parent)
+tree_parents (const ScDomains *domains, const guint32 *order, guint tree, guint32 *ret_parent)
 {
   for (guint d = 0; d < domains->n; d++)
     {
-      const guint first = domains->first[d], size = domains->first[d + 1] - first;
-      const guint head = sc_group_head (fabric, gpus, domains, d, channel);
-      for (guint i = 0; i + 1 < size; i++)
-        ret_parent[first + (head - first + i + 1) % size] = first + (head - first + i) % size;
+      const guint last = domains->first[d + 1] - 1;
+      for (guint i = domains->first[d]; i < last; i++)
+        ret_parent[order[i]] = order[i + 1];
       const guint32 up = sc_tree_parent (domains->n, d, tree);
-      ret_parent[head] = up == SC_NONE ? SC_NONE : sc_group_head (fabric, gpus, domains, up, channel);
+      ret_parent[order[last]] = up == SC_NONE ? SC_NONE : order[domains->first[up + 1] - 1];
     }
 }
 
@@ -26,22 +26,25 @@ static void
 tree_walk (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind G_GNUC_UNUSED, ScHopFunc hop, gpointer data)
 {
   g_auto (ScDomains) domains = sc_group_domains (fabric, gpus, n);
-  g_autofree guint32 *parent = g_new (guint32, n);
+  g_autofree guint32 *order = g_new (guint32, n), *parent = g_new (guint32, n);
   const guint channels = sc_ring_channels (fabric, gpus, n);
   for (guint c = 0; c < channels; c++)
-    for (guint tree = 0; tree < TREES; tree++)
-      {
-        tree_parents (fabric, gpus, &domains, c, tree, parent);
-        for (guint i = 0; i < n; i++)
-          if (parent[i] != SC_NONE)
-            {
-              ScRoute route;
-              sc_fabric_route (fabric, gpus[i], gpus[parent[i]], &route);
-              hop (data, 0, c, i, &route);
-              sc_fabric_route (fabric, gpus[parent[i]], gpus[i], &route);
-              hop (data, 0, c, parent[i], &route);
-            }
-      }
+    {
+      sc_ring_order (fabric, gpus, n, c, order);
+      for (guint tree = 0; tree < TREES; tree++)
+        {
+          tree_parents (&domains, order, tree, parent);
+          for (guint i = 0; i < n; i++)
+            if (parent[i] != SC_NONE)
+              {
+                ScRoute route;
+                sc_fabric_route (fabric, gpus[i], gpus[parent[i]], &route);
+                hop (data, 0, c, i, &route);
+                sc_fabric_route (fabric, gpus[parent[i]], gpus[i], &route);
+                hop (data, 0, c, parent[i], &route);
+              }
+        }
+    }
 }
 
 static double
@@ -79,6 +82,32 @@ tree_alone_s (ScCollKind kind, const ScGroupShape *shape, double bytes)
          + MAX (intra + inter - 1, 0) * chunk * TREES * shape->n_channels / rate;
 }
 
+/* One block of one tree; @up, @down: what each member and its parent have sent each other last. */
+static void
+add_block (ScDag *dag, const guint32 *gpus, guint n, const guint32 *parent, double piece, guint32 *up, guint32 *down)
+{
+  for (guint i = 0; i < n; i++)
+    if (parent[i] != SC_NONE)
+      {
+        up[i] = sc_dag_add (dag, sc_dag_between (dag, gpus[i], gpus[parent[i]]), piece, up[i]);
+        down[i] = sc_dag_add (dag, sc_dag_between (dag, gpus[parent[i]], gpus[i]), piece, down[i]);
+      }
+  for (guint i = 0; i < n; i++)
+    {
+      if (parent[i] == SC_NONE)
+        continue;
+      if (parent[parent[i]] != SC_NONE)
+        {
+          sc_dag_after (dag, up[parent[i]], up[i]);
+          sc_dag_after (dag, down[i], down[parent[i]]);
+          continue;
+        }
+      for (guint j = 0; j < n; j++) /* the root turns round what all its children sent */
+        if (parent[j] == parent[i])
+          sc_dag_after (dag, down[i], up[j]);
+    }
+}
+
 /* Block by block: sums go up once the children's are in, results come down once the parent has them. */
 static ScMessages *
 tree_expand (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind G_GNUC_UNUSED, double bytes, guint blocks,
@@ -88,37 +117,19 @@ tree_expand (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind ki
   const guint channels = sc_ring_channels (fabric, gpus, n);
   const double piece = bytes / TREES / channels / blocks;
   ScDag *const dag = sc_dag_new (fabric, latency, link_map, unit_links);
-  g_autofree guint32 *parent = g_new (guint32, n), *up = g_new (guint32, n), *down = g_new (guint32, n);
+  g_autofree guint32 *order = g_new (guint32, n), *parent = g_new (guint32, n), *up = g_new (guint32, n), *down = g_new (guint32, n);
   for (guint c = 0; c < channels; c++)
-    for (guint tree = 0; tree < TREES; tree++)
-      {
-        tree_parents (fabric, gpus, &domains, c, tree, parent);
-        memset (up, 0xff, n * sizeof *up);
-        memset (down, 0xff, n * sizeof *down);
-        for (guint b = 0; b < blocks; b++)
-          {
-            for (guint i = 0; i < n; i++)
-              if (parent[i] != SC_NONE)
-                {
-                  up[i] = sc_dag_add (dag, sc_dag_between (dag, gpus[i], gpus[parent[i]]), piece, up[i]);
-                  down[i] = sc_dag_add (dag, sc_dag_between (dag, gpus[parent[i]], gpus[i]), piece, down[i]);
-                }
-            for (guint i = 0; i < n; i++)
-              {
-                if (parent[i] == SC_NONE)
-                  continue;
-                if (parent[parent[i]] != SC_NONE)
-                  {
-                    sc_dag_after (dag, up[parent[i]], up[i]);
-                    sc_dag_after (dag, down[i], down[parent[i]]);
-                    continue;
-                  }
-                for (guint j = 0; j < n; j++) /* the root turns round what all its children sent */
-                  if (parent[j] == parent[i])
-                    sc_dag_after (dag, down[i], up[j]);
-              }
-          }
-      }
+    {
+      sc_ring_order (fabric, gpus, n, c, order);
+      for (guint tree = 0; tree < TREES; tree++)
+        {
+          tree_parents (&domains, order, tree, parent);
+          memset (up, 0xff, n * sizeof *up);
+          memset (down, 0xff, n * sizeof *down);
+          for (guint b = 0; b < blocks; b++)
+            add_block (dag, gpus, n, parent, piece, up, down);
+        }
+    }
   return sc_dag_finish (dag);
 }
 

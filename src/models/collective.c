@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* collective.c - the table of algorithms, the choice among them, and what rings share. */
+#include "models/mesh.h"
 #include "models/nccl.h"
 #include <string.h>
 
@@ -263,13 +264,6 @@ sc_group_domains_clear (ScDomains *domains)
   g_clear_pointer (&domains->first, g_free);
 }
 
-guint
-sc_group_head (const ScFabric *f, const guint32 *gpus, const ScDomains *domains, guint d, guint channel)
-{
-  const guint end = domains->first[d + 1], head = member_of_channel (f, gpus, domains->first[d], end, channel);
-  return head < end ? head : end - 1;
-}
-
 /* In the first tree the lowest set bit of a node says its level, and the node two levels' bits up is its parent. */
 static guint32
 first_tree_parent (guint n, guint node)
@@ -295,11 +289,70 @@ sc_tree_parent (guint n, guint node, guint tree)
   return parent == SC_NONE ? SC_NONE : (parent + 1) % n;
 }
 
+/* ---- rings inside a mesh ---- */
+
+#define MESH_MAX_RINGS 32 /* channels of NCCL */
+#define MESH_MAX_STEPS 100000
+
+/* Lengthens the path that ends in @path[from] to the front, over members not @seen yet. */
+static gboolean
+seek_path (const guint8 *lanes, guint k, guint32 *path, guint from, guint seen, guint *steps)
+{
+  if (from == 0)
+    return TRUE;
+  for (guint i = 1; i < k; i++)
+    {
+      const guint before = (path[from] + k - i) % k; /* rank order, where the links allow it */
+      if ((seen & 1u << before) != 0 || lanes[before * k + path[from]] == 0 || *steps == 0)
+        continue;
+      --*steps;
+      path[from - 1] = before;
+      if (seek_path (lanes, k, path, from - 1, seen | 1u << before, steps))
+        return TRUE;
+    }
+  return FALSE;
+}
+
+/* Orders of members [first, first + k), which sit in one mesh: rings, or for @exit < k one path over links that ends
+ * there.  GArray of guint32, k for each; empty: there are none, or this is no mesh.  Borrowed. */
+static const GArray *
+mesh_orders (const ScFabric *f, const guint32 *gpus, guint first, guint k, guint exit)
+{
+  if (k < 2 || k > SC_MESH_MAX_MEMBERS || !sc_fabric_is_mesh (f, gpus[first]))
+    return NULL;
+  guint8 lanes[SC_MESH_MAX_MEMBERS * SC_MESH_MAX_MEMBERS + 1];
+  for (guint i = 0; i < k; i++)
+    for (guint j = 0; j < k; j++)
+      lanes[i * k + j] = (guint8) sc_fabric_lanes (f, gpus[first + i], gpus[first + j]);
+  lanes[k * k] = (guint8) exit;
+  g_autoptr (GBytes) key = g_bytes_new (lanes, k * k + 1);
+  GArray *orders = g_hash_table_lookup (f->mesh_rings, key);
+  if (orders != NULL)
+    return orders;
+  guint32 found[MESH_MAX_RINGS * SC_MESH_MAX_MEMBERS];
+  guint n = 0, steps = MESH_MAX_STEPS;
+  found[k - 1] = exit;
+  if (exit == k)
+    n = sc_mesh_rings (lanes, k, MESH_MAX_RINGS, found);
+  else if (seek_path (lanes, k, found, k - 1, 1u << exit, &steps))
+    n = 1;
+  orders = g_array_new (FALSE, FALSE, sizeof (guint32));
+  g_array_append_vals (orders, found, n * k);
+  g_hash_table_insert (f->mesh_rings, g_bytes_ref (key), orders);
+  return orders;
+}
+
+static guint
+n_orders (const GArray *orders, guint k)
+{
+  return orders == NULL ? 0 : orders->len / k;
+}
+
 guint
 sc_ring_channels (const ScFabric *f, const guint32 *gpus, guint n)
 {
   if (domain_end (f, gpus, n, 0) == n)
-    return 1;
+    return MAX (n_orders (mesh_orders (f, gpus, 0, n, n), n), 1);
   guint channels = G_MAXUINT;
   for (guint i = 0; i < n;)
     {
@@ -319,12 +372,15 @@ sc_ring_order (const ScFabric *f, const guint32 *gpus, guint n, guint channel, g
   guint at = 0;
   for (guint i = 0; i < n;)
     {
-      const guint end = domain_end (f, gpus, n, i);
-      guint exit = end == n && i == 0 ? end - 1 : member_of_channel (f, gpus, i, end, channel);
+      const guint end = domain_end (f, gpus, n, i), k = end - i;
+      const gboolean all = k == n;
+      guint exit = all ? end - 1 : member_of_channel (f, gpus, i, end, channel);
       if (exit == end)
         exit = end - 1;
-      for (guint j = 0; j < end - i; j++) /* the exit comes last */
-        ret_order[at++] = i + (exit + 1 - i + j) % (end - i);
+      const GArray *const orders = mesh_orders (f, gpus, i, k, all ? k : exit - i);
+      const guint which = n_orders (orders, k) == 0 ? 0 : channel % n_orders (orders, k);
+      for (guint j = 0; j < k; j++) /* the exit comes last */
+        ret_order[at++] = i + (n_orders (orders, k) > 0 ? g_array_index (orders, guint32, which * k + j) : (exit + 1 - i + j) % k);
       i = end;
     }
 }

@@ -160,7 +160,9 @@ sc_collective_n_parts (const ScCollective *row, ScCollKind kind, const ScGroupSh
 
 /* Channels of a ring over @gpus and the members' order on each: position i of channel c is member
  * ret_order[c * n + i]; hop i goes from position i to position i + 1 (mod n).  Members of one domain are visited in
- * turn; channel c leaves and enters every domain by the c-th NIC that its members use. */
+ * turn; channel c leaves and enters every domain by the c-th NIC that its members use.  Inside a mesh rings follow the links
+ * between GPUs (models/mesh.h): a group of one node has as many as share no link; one of several nodes takes in each node a
+ * path over links, where there is one. */
 guint sc_ring_channels (const ScFabric *fabric, const guint32 *gpus, guint n);
 void  sc_ring_order (const ScFabric *fabric, const guint32 *gpus, guint n, guint channel, guint32 *ret_order);
 void  sc_ring_walk (const ScFabric *fabric, const guint32 *gpus, guint n, ScHopFunc hop, gpointer data);
@@ -177,9 +179,6 @@ typedef struct
 ScDomains sc_group_domains (const ScFabric *fabric, const guint32 *gpus, guint n);
 void      sc_group_domains_clear (ScDomains *domains);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (ScDomains, sc_group_domains_clear)
-
-/* Index of the member of domain @d that uses its @channel-th NIC (the last member where it has fewer). */
-guint sc_group_head (const ScFabric *fabric, const guint32 *gpus, const ScDomains *domains, guint d, guint channel);
 
 /* NCCL's two binary trees over @n nodes (MODELLING 5.9): parent of @node in tree @tree (0 or 1), or SC_NONE for its root. */
 guint32 sc_tree_parent (guint n, guint node, guint tree);

@@ -513,6 +513,7 @@ sc_fabric_new (const ScTopology *topology, guint n_gpus, GError **error)
   f->nvlink_out = g_new (guint32, n_gpus);
   f->lanes = g_new (guint32, n_gpus);
   f->lane_of = g_new0 (guint32 *, topology->n_types);
+  f->mesh_rings = g_hash_table_new_full (g_bytes_hash, g_bytes_equal, (GDestroyNotify) g_bytes_unref, (GDestroyNotify) g_array_unref);
   for (guint i = 0; i < topology->n_types; i++)
     if (topology->types[i].nvlink_lanes != NULL)
       f->lane_of[i] = lane_places (&topology->types[i]);
@@ -584,6 +585,7 @@ sc_fabric_free (ScFabric *f)
   for (guint i = 0; f->lane_of != NULL && i < f->topology->n_types; i++)
     g_free (f->lane_of[i]);
   g_free (f->lane_of);
+  g_clear_pointer (&f->mesh_rings, g_hash_table_unref);
   for (guint t = 0; t < G_N_ELEMENTS (f->tier_up); t++)
     g_free (f->tier_up[t]);
   g_free (f);

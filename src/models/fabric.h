@@ -88,6 +88,8 @@ typedef struct
   guint    n_units[8];                    /* of each tier, from node 0 to the job's last */
   guint    n_rails[8];                    /* bundles per unit of each tier */
   guint    n_paths[8];                    /* links per bundle: 1 but for ECMP */
+  GHashTable *mesh_rings;                 /* what collective.c has found for groups inside a mesh, by their lanes: a search is done once.  Filled as
+                                           * groups are walked, so one fabric is for one thread */
   guint    flows;                         /* of a connection: flows_per_connection with ECMP, else 1 */
   guint    flow;                          /* the one that routes are asked for where no other is named: 0, but for the views of loads.c */
 } ScFabric;
