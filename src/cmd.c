@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* cmd.c - commands as rows of one table, the one table of exit statuses, and what commands share. */
 #include "cmd.h"
+#include "comm-spec.h"
 #include "json-in.h"
 #include "library.h"
+#include "models/comm.h"
 #include "models/fabric.h"
 #include "models/forecast.h"
 #include "output.h"
@@ -24,7 +26,7 @@ G_DEFINE_QUARK (sc - cmd - error - quark, sc_cmd_error)
 const ScCommand *const *
 sc_command_all (void)
 {
-  static const ScCommand *const commands[] = { &sc_cmd_run, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list, NULL };
+  static const ScCommand *const commands[] = { &sc_cmd_run, &sc_cmd_comm, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list, NULL };
   return commands;
 }
 
@@ -74,6 +76,10 @@ sc_status_of_error (const GError *error)
     return error->code == SC_INPUT_ERROR_OVERRIDE ? SC_STATUS_USAGE : SC_STATUS_DATA;
   if (error->domain == SC_WORKLOAD_ERROR || error->domain == SC_UNIT_ERROR || error->domain == SC_FABRIC_ERROR
       || g_error_matches (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_MISMATCH))
+    return SC_STATUS_DATA;
+  if (error->domain == SC_COMM_SPEC_ERROR)
+    return error->code == SC_COMM_SPEC_ERROR_SYNTAX ? SC_STATUS_USAGE : SC_STATUS_DATA;
+  if (g_error_matches (error, SC_COMM_ERROR, SC_COMM_ERROR_IMPOSSIBLE))
     return SC_STATUS_DATA;
   if (error->domain == SC_LIBRARY_ERROR && (guint) error->code < G_N_ELEMENTS (library))
     return library[error->code];

@@ -55,6 +55,7 @@ extern const ScCommand sc_cmd_run;
 extern const ScCommand sc_cmd_check;
 extern const ScCommand sc_cmd_list;
 extern const ScCommand sc_cmd_show;
+extern const ScCommand sc_cmd_comm;
 
 const ScCommand *const *sc_command_all (void); /* NULL-ended */
 

@@ -162,7 +162,12 @@ sc_collective_choose (ScCollKind kind, const ScGroupShape *shape, double bytes, 
           best.alone_s = s;
         }
     }
-  g_assert (best.row != NULL);
+  if (best.row == NULL)
+    {
+      if (ret_why != NULL)
+        *ret_why = "no algorithm does this collective";
+      return FALSE;
+    }
   *ret = best;
   return TRUE;
 }

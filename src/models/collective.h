@@ -132,7 +132,7 @@ typedef struct
 } ScCollChoice;
 
 /* The row that takes this call; @row and @protocol (SC_N_PROTOS: any) force one.  Does not look at @row's walk yet: alone_s
- * is set by sc_collective_time().  FALSE: the forced row cannot, *ret_why says why. */
+ * is set by sc_collective_time().  FALSE: the forced row cannot, or there is none, *ret_why says why. */
 gboolean sc_collective_choose (ScCollKind kind, const ScGroupShape *shape, double bytes, const ScCollective *row,
                                ScProtocol protocol, ScCollChoice *ret, const char **ret_why);
 

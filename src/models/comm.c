@@ -151,15 +151,24 @@ choose_all (ScComms *c, const ScCommGroup *groups, guint n_groups, ScCommResult 
   return TRUE;
 }
 
+/* What @g's own narrowest links need; a group alike may have others. */
+static void
+find_bound (const ScComms *c, guint32 g, const ScCommGroup *group, ScCommResult *ret, ScBound *ret_bound)
+{
+  const ScWalk *const walk = ret->choice.row->walk != NULL ? sc_loads_walk (c->loads, g, ret->choice.row, group->kind) : NULL;
+  *ret_bound = walk != NULL ? sc_walk_bound (walk, group->kind, &c->loads->shapes[g]) : (ScBound) { 0, 0, SC_NONE, SC_NONE };
+  ret->bound_s = group->bytes * MAX (ret_bound->intra_s_per_byte, ret_bound->inter_s_per_byte);
+  ret->bound_link = ret_bound->inter_s_per_byte >= ret_bound->intra_s_per_byte ? ret_bound->inter_link : ret_bound->intra_link;
+}
+
 static void
 add_call (ScProgram *p, const ScComms *c, guint32 family, guint32 g, const ScCommGroup *group, ScCommResult *ret)
 {
   const ScGroupShape *const shape = &c->loads->shapes[g];
   const ScWalk *const walk = ret->choice.row->walk != NULL ? sc_loads_walk (c->loads, g, ret->choice.row, group->kind) : NULL;
-  const ScBound bound = walk != NULL ? sc_walk_bound (walk, group->kind, shape) : (ScBound) { 0, 0, SC_NONE, SC_NONE };
+  ScBound bound;
+  find_bound (c, g, group, ret, &bound);
   sc_collective_time (&ret->choice, group->kind, shape, group->bytes, &bound);
-  ret->bound_s = group->bytes * MAX (bound.intra_s_per_byte, bound.inter_s_per_byte);
-  ret->bound_link = bound.inter_s_per_byte >= bound.intra_s_per_byte ? bound.inter_link : bound.intra_link;
   ScCallForm form;
   sc_collective_form (&ret->choice, group->kind, shape, group->bytes, &form);
   sc_program_add_call (p, family, 0, sc_time_from_s (form.delay_s), 0, 0);
@@ -209,6 +218,8 @@ simulate (const ScComms *c, const ScCommGroup *groups, guint n_groups, ScCommRes
       const guint32 family = fold->family_of[g];
       ret[g] = ret[fold->family_comm[family]];
       ret[g].seconds = sc_time_to_s (trace->spans[ends[family]].end);
+      ScBound bound;
+      find_bound (c, g, &groups[g], &ret[g], &bound);
     }
   return TRUE;
 }

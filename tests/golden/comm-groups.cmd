@@ -1,0 +1,1 @@
+stepcast comm all-reduce dgx-h100-superpod --per-node 2 --ranks 64 --nccl textbook --group rails --group all-gather:node0-3,257:64M -b 1M -e 256M -f 16 --set topology.fabric.tiers.0.children=16 --set topology.fabric.tiers.0.oversubscription=4
