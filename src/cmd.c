@@ -26,7 +26,8 @@ G_DEFINE_QUARK (sc - cmd - error - quark, sc_cmd_error)
 const ScCommand *const *
 sc_command_all (void)
 {
-  static const ScCommand *const commands[] = { &sc_cmd_run, &sc_cmd_comm, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list, NULL };
+  static const ScCommand *const commands[] = { &sc_cmd_run,  &sc_cmd_comm, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list,
+                                               &sc_cmd_validate, NULL };
   return commands;
 }
 
@@ -37,7 +38,7 @@ sc_status_all (guint *ret_n)
 {
   static const ScStatusRow rows[] = {
     { SC_STATUS_OK, "all went well" },
-    { SC_STATUS_CONDITION, "a requested condition failed (--require-fit)" },
+    { SC_STATUS_CONDITION, "a requested condition failed (--require-fit, --check)" },
     { SC_STATUS_USAGE, "wrong usage: unknown command or option, or a --set that cannot be" },
     { SC_STATUS_DATA, "bad data: an input that is not valid, or two that do not go together" },
     { SC_STATUS_NO_INPUT, "no such input" },

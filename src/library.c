@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* library.c - finds topologies, devices and workloads: files, installed data, and the copies inside the program. */
+/* library.c - finds topologies, devices, workloads and measurements: files, installed data, and the copies inside the program. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -23,13 +23,16 @@ typedef struct
 {
   const char *kind;
   const char *folder;    /* below the source tree and below each folder of data */
+  const char *suffix;
   const char *prefix[3]; /* what a user may write before the name, NULL-ended */
 } LibraryKind;
 
 static const LibraryKind library_kinds[] = {
-  { SC_KIND_TOPOLOGY, "topologies", { "topologies/", NULL } },
-  { SC_KIND_DEVICE, "topologies/devices", { "topologies/devices/", "devices/", NULL } },
-  { SC_KIND_WORKLOAD, "workloads", { "workloads/", NULL } },
+  { SC_KIND_TOPOLOGY, "topologies", ".json", { "topologies/", NULL } },
+  { SC_KIND_DEVICE, "topologies/devices", ".json", { "topologies/devices/", "devices/", NULL } },
+  { SC_KIND_WORKLOAD, "workloads", ".json", { "workloads/", NULL } },
+  { SC_KIND_MEASUREMENTS, "validation", ".jsonl", { "validation/", NULL } },
+  { SC_KIND_RULES, "validation", ".json", { "validation/", NULL } },
 };
 
 static const LibraryKind *
@@ -51,7 +54,7 @@ library_bare_name (const LibraryKind *kind, const char *argument)
         argument += strlen (kind->prefix[i]);
         break;
       }
-  const gsize length = strlen (argument) - (g_str_has_suffix (argument, ".json") ? strlen (".json") : 0);
+  const gsize length = strlen (argument) - (g_str_has_suffix (argument, kind->suffix) ? strlen (kind->suffix) : 0);
   if (length == 0 || strchr (argument, '/') != NULL)
     return NULL;
   return g_strndup (argument, length);
@@ -259,7 +262,7 @@ library_read_installed (const LibraryKind *kind, const char *name, char **ret_te
 {
   const char *list = g_getenv ("STEPCAST_DATA_PATH");
   g_auto (GStrv) folders = g_strsplit (list == NULL ? SC_PKGDATADIR : list, G_SEARCHPATH_SEPARATOR_S, -1);
-  g_autofree char *file = g_strconcat (name, ".json", NULL);
+  g_autofree char *file = g_strconcat (name, kind->suffix, NULL);
   *ret_text = NULL;
   for (guint i = 0; folders[i] != NULL; i++)
     {
@@ -289,7 +292,7 @@ library_copy_row (const LibraryKind *kind, const ScLibraryRow *row, char **ret_d
 {
   char *text = g_malloc (row->length + 1);
   memcpy (text, row->text, row->length + 1);
-  *ret_display_name = g_strdup_printf ("%s/%s.json", kind->folder, row->name);
+  *ret_display_name = g_strdup_printf ("%s/%s%s", kind->folder, row->name, kind->suffix);
   *ret_length = row->length;
   return text;
 }

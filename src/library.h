@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* library.h - finds topologies, devices and workloads: files, installed data, and the copies inside the program. */
+/* library.h - finds topologies, devices, workloads and measurements: files, installed data, and the copies inside the program. */
 #pragma once
 #include <glib.h>
 
@@ -19,23 +19,25 @@ typedef enum
 #define SC_KIND_TOPOLOGY "topology" /* topologies/NAME.json */
 #define SC_KIND_DEVICE   "device"   /* topologies/devices/NAME.json */
 #define SC_KIND_WORKLOAD "workload" /* workloads/NAME.json */
+#define SC_KIND_MEASUREMENTS "set of measurements" /* validation/NAME.jsonl */
+#define SC_KIND_RULES "set of rules"               /* validation/NAME.json: what was measured there */
 
 /* One shipped file inside the program. */
 typedef struct
 {
   const char *kind;   /* one of SC_KIND_ */
-  const char *name;   /* without folder and ".json" */
+  const char *name;   /* without folder and suffix */
   const char *text;   /* as shipped, byte by byte; NUL-ended */
   gsize       length; /* without the NUL */
 } ScLibraryRow;
 
-/* Topologies, devices, workloads, each by name; ends with a row whose kind is NULL.  embed.sh writes it (data.c). */
+/* Topologies, devices, workloads, measurements, rules, each by name; ends with a row whose kind is NULL.  embed.sh writes it (data.c). */
 extern const ScLibraryRow sc_library_table[];
 
 /* The row after @row of that @kind (NULL: of any), the first if @row is NULL; NULL after the last. */
 const ScLibraryRow *sc_library_next (const ScLibraryRow *row, const char *kind);
 
-/* Text of the copy inside the program, or NULL.  @name: with or without ".json", with or without its folder.
+/* Text of the copy inside the program, or NULL.  @name: with or without its suffix, with or without its folder.
  * @ret_length may be NULL. */
 const char *sc_library_find (const char *kind, const char *name, gsize *ret_length);
 
