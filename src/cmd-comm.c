@@ -121,8 +121,10 @@ parse_sizes (CommOptions *o, GError **error)
   /* One of them alone: the other one does not stand in its way. */
   if (o->max == NULL)
     o->max_bytes = MAX (o->max_bytes, o->min_bytes);
+  if (o->min == NULL)
+    o->min_bytes = MIN (o->max_bytes, o->min_bytes);
   if (o->max_bytes < o->min_bytes)
-    return fail_usage (error, "--maxbytes: found %s, expected no less than --minbytes (%s)", o->max, o->min != NULL ? o->min : DEFAULT_MIN);
+    return fail_usage (error, "--maxbytes: found %s, expected no less than --minbytes (%s)", o->max, o->min);
   o->times = 2;
   if (o->factor != NULL)
     {

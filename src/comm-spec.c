@@ -48,19 +48,6 @@ sc_comm_size_parse (const char *what, const char *text, double *ret_bytes, GErro
   return TRUE;
 }
 
-char *
-sc_comm_size_format (double bytes)
-{
-  guint power = 0;
-  guint64 n = (guint64) bytes;
-  while (n > 0 && n % 1024 == 0 && power < strlen (powers))
-    {
-      n /= 1024;
-      power++;
-    }
-  return g_strdup_printf ("%" G_GUINT64_FORMAT "%.*s", n, power > 0, powers + (power > 0 ? power - 1 : 0));
-}
-
 GArray *
 sc_comm_sizes (double min, double max, double factor, double step, GError **error)
 {

@@ -25,9 +25,6 @@ gboolean sc_comm_number_parse (const char *what, const char *text, guint64 min, 
 /* "8", "4K", "1.5M", "128m", "8G", "1T" in powers of 1024, whole bytes from 1 to SC_COMM_MAX_BYTES. */
 gboolean sc_comm_size_parse (const char *what, const char *text, double *ret_bytes, GError **error);
 
-/* "8K" for 8192, "24" for 24: the shortest text that sc_comm_size_parse() reads back.  Caller frees. */
-char *sc_comm_size_format (double bytes);
-
 /* Sizes from @min to @max bytes, each @factor (> 1) times the one before or, where @step is above 0, @step bytes more.
  * Doubles, ascending, at least one.  NULL and SC_COMM_SPEC_ERROR_SYNTAX: more than SC_COMM_MAX_SIZES. */
 GArray *sc_comm_sizes (double min, double max, double factor, double step, GError **error);
