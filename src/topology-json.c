@@ -54,6 +54,8 @@ static const ScField pcie_fields[] = {
     .help = "PCIe switches on one socket of the host; 0: all on one" },
   { "socket_bandwidth", CITED (pcie_socket_bytes_per_s), SPEED, .derived = "none: one socket",
     .help = "Per direction from one socket to another, shared by all that crosses" },
+  { "socket_pair_bandwidth", CITED (pcie_socket_pair_bytes_per_s), SPEED, .derived = "as wide as the link",
+    .help = "What one pair of GPUs reaches across sockets, however idle the link" },
   { "peer_to_peer", SC_FIELD_BOOL, .fallback = "true", .offset = SC_FIELD_NOWHERE,
     .help = "GPUs and NICs read each other; else every copy climbs to the host, even below one switch" },
   { .key = NULL },
@@ -450,6 +452,11 @@ check_sockets (Reader *reader, const cJSON *pcie, const ScNodeType *type, GError
     {
       sc_json_fail (reader->json, pcie, "switches_per_socket", error,
                     "missing, expected the number of PCIe switches on a socket, as there is socket_bandwidth");
+      return FALSE;
+    }
+  if (type->pcie_socket_pair_bytes_per_s.value > 0 && type->pcie_socket_bytes_per_s.value <= 0)
+    {
+      sc_json_fail (reader->json, pcie, "socket_bandwidth", error, "missing, expected the rate between sockets, as there is socket_pair_bandwidth");
       return FALSE;
     }
   if (per == 0)

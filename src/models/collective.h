@@ -46,6 +46,7 @@ typedef struct
   guint  flows;           /* that each connection is cut into (hashed ECMP), every one over a path of its own; 0 or 1: none */
   double inter_bytes_per_s, intra_bytes_per_s; /* one connection's share of its narrowest link, this group alone; INFINITY: no such hop */
   double inter_latency_s, intra_latency_s;     /* one ring step */
+  double pair_bytes_per_s; /* what one connection reaches between sockets (a rate cap); 0: no such limit */
   double launch_s;        /* fixed part */
   ScLibrary library;
 } ScGroupShape;

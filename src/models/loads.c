@@ -24,6 +24,7 @@ typedef struct
   guint    hops_inter;
   double   inter_latency_s, intra_latency_s;
   guint64  last_pair;
+  double   pair_bytes_per_s; /* least of the hops between sockets; 0: none */
 } Walk;
 
 static int
@@ -80,6 +81,15 @@ end_flows (Walk *w, guint n_parts)
 }
 
 static void
+note_pair (Walk *w, guint32 link)
+{
+  const ScNodeType *const type = sc_topology_node_type (w->fabric->topology, w->fabric->links[link].owner);
+  const double pair = type->pcie_socket_pair_bytes_per_s.value;
+  if (pair > 0 && (w->pair_bytes_per_s <= 0 || pair < w->pair_bytes_per_s))
+    w->pair_bytes_per_s = pair;
+}
+
+static void
 on_hop (gpointer data, guint part, guint channel, guint position G_GNUC_UNUSED, const ScRoute *route)
 {
   Walk *const w = data;
@@ -98,6 +108,8 @@ on_hop (gpointer data, guint part, guint channel, guint position G_GNUC_UNUSED, 
       else if (w->count[l]++ == 0)
         g_array_append_val (w->touched, l);
       (route->crosses_nic ? w->inter : w->intra)[l] = TRUE;
+      if (w->fabric->links[l].kind == SC_LINK_SOCKET && !route->crosses_nic)
+        note_pair (w, l);
       if (route->in_network)
         w->kept[l] = TRUE;
       else if (i > 0 && w->fabric->links[route->links[i - 1]].kind != SC_LINK_NVLINK_OUT) /* which leads to no tier */
@@ -376,14 +388,14 @@ sc_loads_new (const ScLayout *layout, const ScFabric *fabric, const ScNeed *need
       const ScCollective *const row = send ? &sc_collective_send : &sc_collective_ring;
       ScWalk walk = { .row = row, .kind = send ? SC_COLL_SEND : SC_COLL_ALL_REDUCE, .first_part = part_first->len - 1, .n_parts = 1 };
       w.hops_inter = 0;
-      w.inter_latency_s = w.intra_latency_s = 0;
+      w.inter_latency_s = w.intra_latency_s = w.pair_bytes_per_s = 0;
       const guint32 first_load = loads->len;
       walk_row (&w, row, gpus, comm->n, walk.kind, 1);
       *s = (ScGroupShape) { .n = comm->n, .n_channels = send ? 1 : sc_ring_channels (fabric, gpus, comm->n),
                             .hops_inter = w.hops_inter, .flows = fabric->flows, .n_domains = MAX (w.hops_inter, 1),
                             .per_domain = most_per_domain (fabric, gpus, comm->n),
                             .inter_bytes_per_s = INFINITY, .intra_bytes_per_s = INFINITY,
-                            .inter_latency_s = w.inter_latency_s, .intra_latency_s = w.intra_latency_s,
+                            .inter_latency_s = w.inter_latency_s, .intra_latency_s = w.intra_latency_s, .pair_bytes_per_s = w.pair_bytes_per_s,
                             .launch_s = fabric->topology->collective_launch_s.value, .library = sc_nccl_library (fabric, gpus[0]) };
       find_rates (&w, first_load, s);
       find_bound (&w, s, &walk, sum);

@@ -67,7 +67,7 @@ static const ScNcclGpu measured_pcie =
     .base_us = { 4.816, 11.34, 12.28 }, .step_us = { 1.569, 2.132, 4.606 }, .share = { 0.4802, 0.81, 1 }, .extra = { 0.1669, 1.017, 0.2592 },
     .fill_us = 0.4104, .fill_bytes = 1.218e+07,
     .nvls_base_us = 25, .nvls_share = 0.7875, .nvls_fill_us = 50, .nvls_fill_bytes = 3e+07,
-    .pair_base_us = 7.003, .pair_peer_us = 0.7078, .pair_share = 0.8132, .pair_extra = 0.02, .pair_fill_us = 19.63, .pair_fill_bytes = 1e+06,
+    .pair_base_us = 7.003, .pair_peer_us = 0.7078, .pair_share = 1, .pair_extra = 0.02, .pair_fill_us = 5, .pair_fill_bytes = 1e+06,
   };
 
 static const ScNcclNet measured_nets[] = {

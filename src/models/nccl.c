@@ -502,6 +502,8 @@ sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, 
       const double most = NVLS_HEADS * shape->library.version->nvls_tree_max[g->generation][shape->n_domains > 2 ? 2 : 1] * 1e9;
       wire = most > 0 ? MAX (wire, bytes * 2 * (shape->n - 1) / shape->n / most) : wire;
     }
+  if (shape->pair_bytes_per_s > 0 && choice->row->connection_bytes != NULL)
+    wire = MAX (wire, choice->row->connection_bytes (kind, shape, 0, bytes) * copies / gpu_share / shape->pair_bytes_per_s);
   choice->latency_s = latency;
   choice->alone_s = latency + fill + wire;
 }

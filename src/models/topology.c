@@ -14,6 +14,7 @@ node_type_clear (ScNodeType *type)
   sc_cited_clear (&type->pcie_latency_s);
   sc_cited_clear (&type->pcie_uplink_bytes_per_s);
   sc_cited_clear (&type->pcie_socket_bytes_per_s);
+  sc_cited_clear (&type->pcie_socket_pair_bytes_per_s);
   sc_cited_clear (&type->nic_bytes_per_s);
   sc_cited_clear (&type->nic_latency_s);
   sc_cited_clear (&type->host_factor);

@@ -38,6 +38,7 @@ typedef struct
   ScCited  pcie_uplink_bytes_per_s; /* from a PCIe switch to the host, shared by its GPUs; 0: as wide as all of them */
   guint    pcie_switches_per_socket; /* 0: all on one socket */
   ScCited  pcie_socket_bytes_per_s; /* from one socket to another, shared by all that crosses */
+  ScCited  pcie_socket_pair_bytes_per_s; /* that one pair of GPUs reaches across sockets; 0: all of it */
   gboolean pcie_through_host;  /* GPUs cannot read each other: every copy climbs to the host */
 
   guint    nics;               /* per node, 0..gpus x 4; GPU i uses NIC floor(i * nics / gpus) */
