@@ -382,10 +382,17 @@ sc_ring_order (const ScFabric *f, const guint32 *gpus, guint n, guint channel, g
       guint exit = all ? end - 1 : member_of_channel (f, gpus, i, end, channel);
       if (exit == end)
         exit = end - 1;
-      const GArray *const orders = mesh_orders (f, gpus, i, k, all ? k : exit - i);
-      const guint which = n_orders (orders, k) == 0 ? 0 : channel % n_orders (orders, k);
+      /* a mesh: channels follow different rings over its links, each opened behind its exit; else some path to the exit */
+      const GArray *orders = mesh_orders (f, gpus, i, k, k);
+      const gboolean rings = n_orders (orders, k) > 0;
+      if (!rings && !all)
+        orders = mesh_orders (f, gpus, i, k, exit - i);
+      const guint n_found = n_orders (orders, k), which = n_found == 0 ? 0 : channel % n_found;
+      guint start = 0;
+      while (rings && !all && g_array_index (orders, guint32, which * k + (start + k - 1) % k) != exit - i)
+        start++;
       for (guint j = 0; j < k; j++) /* the exit comes last */
-        ret_order[at++] = i + (n_orders (orders, k) > 0 ? g_array_index (orders, guint32, which * k + j) : (exit + 1 - i + j) % k);
+        ret_order[at++] = i + (n_found > 0 ? g_array_index (orders, guint32, which * k + (start + j) % k) : (exit + 1 - i + j) % k);
       i = end;
     }
 }

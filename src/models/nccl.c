@@ -489,21 +489,17 @@ sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, 
       else if (p == SC_PROTO_SIMPLE && across)
         fill = levels * net->tree_fill_us * US * saturating (bytes, net->tree_fill_bytes);
     }
-  /* Copies of a rank's own chunk go at the pace of a connection; LL and LL128 open channels as the message grows. */
-  double copies = 1;
-  if (algo == SC_ALGO_RING)
-    copies += extra / shape->n / (choice->row->connection_bytes (kind, shape, 0, 1) * shape->n_channels);
-  else if (kind == SC_COLL_ALL_TO_ALL)
-    copies += extra / (shape->n - 1);
+  /* LL and LL128 open channels as the message grows; a rank's own chunks are copied at the pace of its GPU, not of the link. */
   const double open = !across && p != SC_PROTO_SIMPLE && algo != SC_N_ALGOS ? channels_used (g, p, shape, bytes) / g->kernels : 1;
-  double wire = bytes * copies * MAX (bound->intra_s_per_byte / gpu_share / open, bound->inter_s_per_byte / net_share);
+  const double copies = algo == SC_ALGO_RING || kind == SC_COLL_ALL_TO_ALL ? extra * chunk / g->link_bytes_per_s : 0;
+  double wire = bytes * MAX (bound->intra_s_per_byte / gpu_share / open, bound->inter_s_per_byte / net_share) + copies / gpu_share / open;
   if (algo == SC_ALGO_NVLS_TREE) /* what a channel moves at most */
     {
       const double most = NVLS_HEADS * shape->library.version->nvls_tree_max[g->generation][shape->n_domains > 2 ? 2 : 1] * 1e9;
       wire = most > 0 ? MAX (wire, bytes * 2 * (shape->n - 1) / shape->n / most) : wire;
     }
   if (shape->pair_bytes_per_s > 0 && choice->row->connection_bytes != NULL)
-    wire = MAX (wire, choice->row->connection_bytes (kind, shape, 0, bytes) * copies / gpu_share / shape->pair_bytes_per_s);
+    wire = MAX (wire, choice->row->connection_bytes (kind, shape, 0, bytes) / gpu_share / shape->pair_bytes_per_s);
   choice->latency_s = latency;
   choice->alone_s = latency + fill + wire;
 }
