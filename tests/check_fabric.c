@@ -113,29 +113,13 @@ broken_parts (void)
   return t;
 }
 
-/* Links between GPUs of each node, "ab" or "abn", both ways, in place of the switches. */
-static void
-join (ScTopology *t, const char *links)
-{
-  ScNodeType *const n = &t->types[0];
-  n->nvlink_lanes = g_new0 (guint8, n->gpus * n->gpus);
-  g_auto (GStrv) words = g_strsplit (links, " ", -1);
-  for (char **w = words; *w != NULL; w++)
-    {
-      const guint a = (guint) ((*w)[0] - '0'), b = (guint) ((*w)[1] - '0');
-      n->nvlink_lanes[a * n->gpus + b] = n->nvlink_lanes[b * n->gpus + a] = (guint8) ((*w)[2] != '\0' ? (*w)[2] - '0' : 1);
-    }
-}
-
-#define CUBE_MESH "01 02 032 042 122 13 152 23 262 372 45 46 472 562 57 67"
-
 /* DGX-1 with V100. */
 static ScTopology *
 cube_mesh (void)
 {
   ScTopology *const t = fix_topology ((FixFabric) { .nodes = 3, .leaf = 2, .nvlink_latency_s = 1e-6, .nic_latency_s = 5e-6 });
   t->types[0].nvlink_bytes_per_s.value = 22e9;
-  join (t, CUBE_MESH);
+  fix_join (t, FIX_CUBE_MESH);
   return t;
 }
 
@@ -146,7 +130,7 @@ bridged_pairs (void)
   ScTopology *const t = pcie_boxes (8, 4);
   t->types[0].has_nvlink = TRUE;
   t->types[0].nvlink_domain_nodes = 1;
-  join (t, "014 234 454 674");
+  fix_join (t, "014 234 454 674");
   return t;
 }
 

@@ -68,6 +68,19 @@ fix_tier_fault (ScTopology *t, guint tier, guint unit, guint rail, double factor
 }
 
 void
+fix_join (ScTopology *t, const char *links)
+{
+  ScNodeType *const n = &t->types[0];
+  n->nvlink_lanes = g_new0 (guint8, n->gpus * n->gpus);
+  g_auto (GStrv) words = g_strsplit (links, " ", -1);
+  for (char **w = words; *w != NULL; w++)
+    {
+      const guint a = (guint) ((*w)[0] - '0'), b = (guint) ((*w)[1] - '0');
+      n->nvlink_lanes[a * n->gpus + b] = n->nvlink_lanes[b * n->gpus + a] = (guint8) ((*w)[2] != '\0' ? (*w)[2] - '0' : 1);
+    }
+}
+
+void
 fix_background (ScTopology *t, guint first_node, guint nodes, double bytes_per_s)
 {
   t->backgrounds = g_renew (ScBackground, t->backgrounds, t->n_backgrounds + 1);

@@ -22,6 +22,9 @@ typedef struct
 ScTopology *fix_topology (FixFabric fabric);
 void        fix_fault (ScTopology *topology, ScFaultKind kind, guint node, guint index, double factor);
 void        fix_tier_fault (ScTopology *topology, guint tier, guint unit, guint rail, double factor);
+/* Links between GPUs of each node of the first type, "ab" or "abn", both ways, in place of the switches. */
+void        fix_join (ScTopology *topology, const char *links);
+#define FIX_CUBE_MESH "01 02 032 042 122 13 152 23 262 372 45 46 472 562 57 67" /* DGX-1 with V100 */
 void        fix_background (ScTopology *topology, guint first_node, guint nodes, double bytes_per_s);
 
 typedef struct

@@ -38,7 +38,7 @@ chain_path (ScCollKind kind G_GNUC_UNUSED, const ScGroupShape *shape, double *re
   *ret_intra = shape->n - 1 - *ret_inter;
 }
 
-/* (S/c + hops - 1) chunks through the slowest hop, and every hop's latency once (MODELLING 5.3). */
+/* S/c chunks through the slowest hop, the first one through all others too, and every hop's latency once (MODELLING 5.3). */
 static double
 chain_alone_s (ScCollKind kind, const ScGroupShape *shape, double bytes)
 {
@@ -46,7 +46,8 @@ chain_alone_s (ScCollKind kind, const ScGroupShape *shape, double bytes)
   const guint hops = shape->n - 1;
   const double inter = hops * shape->hops_inter / (double) shape->n, intra = hops - inter;
   const double slow = MIN (shape->inter_bytes_per_s, shape->intra_bytes_per_s);
-  return shape->launch_s + each / slow + (hops - 1) * chunk / slow + inter * shape->inter_latency_s + intra * shape->intra_latency_s;
+  return shape->launch_s + (each - chunk) / slow + inter * chunk / shape->inter_bytes_per_s
+         + intra * chunk / shape->intra_bytes_per_s + inter * shape->inter_latency_s + intra * shape->intra_latency_s;
 }
 
 static ScMessages *

@@ -78,7 +78,7 @@ halving_alone_s (ScCollKind kind, const ScGroupShape *shape, double bytes)
   double wire = 0;
   for (guint part = 0, distance = extra ? core : core / 2; distance > 0; distance /= 2, part++)
     wire += (extra && part == 0 ? 2 : 1) * halving_connection_bytes (kind, shape, part, bytes)
-            / (leaves_domain (shape, distance) ? sc_rank_inter_bytes_per_s (shape) : sc_rank_intra_bytes_per_s (shape));
+            / (leaves_domain (shape, distance) ? sc_rank_inter_bytes_per_s (shape) : sc_pair_intra_bytes_per_s (shape));
   return shape->launch_s + intra * shape->intra_latency_s + inter * shape->inter_latency_s + wire;
 }
 

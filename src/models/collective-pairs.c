@@ -61,11 +61,17 @@ sc_pairs_part_share (ScCollKind kind G_GNUC_UNUSED, const ScGroupShape *shape, g
 }
 
 double
-sc_pairs_alone_s (const ScGroupShape *shape, double bytes)
+sc_pairs_wire_s (const ScGroupShape *shape, double bytes)
 {
   double inside, across;
   pair_times (shape, &inside, &across);
-  return shape->launch_s + (shape->n_domains > 1 ? shape->inter_latency_s : shape->intra_latency_s) + bytes * MAX (inside, across);
+  return bytes * MAX (inside, across);
+}
+
+double
+sc_pairs_alone_s (const ScGroupShape *shape, double bytes)
+{
+  return shape->launch_s + (shape->n_domains > 1 ? shape->inter_latency_s : shape->intra_latency_s) + sc_pairs_wire_s (shape, bytes);
 }
 
 ScMessages *

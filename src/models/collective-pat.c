@@ -59,13 +59,14 @@ pat_path (ScCollKind kind, const ScGroupShape *shape, double *ret_intra, double 
   *ret_intra = rounds - *ret_inter;
 }
 
+/* As many bytes leave a domain as if every rank sent to every other; rounds that leave it for some ranks only cost more. */
 static double
 pat_alone_s (ScCollKind kind, const ScGroupShape *shape, double bytes)
 {
   double intra, inter;
   pat_path (kind, shape, &intra, &inter);
   return shape->launch_s + intra * shape->intra_latency_s + inter * shape->inter_latency_s
-         + (shape->n - 1.0) / shape->n * bytes / MIN (shape->inter_bytes_per_s, shape->intra_bytes_per_s);
+         + sc_pairs_wire_s (shape, bytes / shape->n);
 }
 
 /* Block by block: a rank passes on in round k what it got in all rounds before; a reduce-scatter is that backwards. */

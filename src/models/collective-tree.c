@@ -70,16 +70,18 @@ tree_rate (const ScGroupShape *s)
   return MIN (inter, intra);
 }
 
-/* FOLDING 6: S / B + 2 d alpha + (2 d - 1) chunks of fill. */
+/* The bytes through the narrowest link, every hop's latency, and the time in which the first chunk fills the pipe: once up
+ * and down at each hop's own pace, as the links are idle yet. */
 static double
 tree_alone_s (ScCollKind kind, const ScGroupShape *shape, double bytes)
 {
   double intra, inter;
   tree_path (kind, shape, &intra, &inter);
-  const double each = tree_connection_bytes (kind, shape, 0, bytes), chunk = MIN (each, TREE_CHUNK_BYTES);
+  const double each = tree_connection_bytes (kind, shape, 0, bytes), chunk = TREES * MIN (each, TREE_CHUNK_BYTES);
   const double rate = tree_rate (shape);
-  return shape->launch_s + bytes / rate + intra * shape->intra_latency_s + inter * shape->inter_latency_s
-         + MAX (intra + inter - 1, 0) * chunk * TREES * shape->n_channels / rate;
+  const double fill = intra * chunk / sc_pair_intra_bytes_per_s (shape) + inter * chunk / shape->inter_bytes_per_s
+                      - chunk * shape->n_channels / rate;
+  return shape->launch_s + bytes / rate + intra * shape->intra_latency_s + inter * shape->inter_latency_s + MAX (fill, 0);
 }
 
 /* One block of one tree; @up, @down: what each member and its parent have sent each other last. */

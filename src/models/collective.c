@@ -184,9 +184,12 @@ sc_collective_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *s
   double intra, inter;
   choice->row->path (kind, shape, &intra, &inter);
   choice->latency_s = MIN (choice->alone_s, shape->launch_s + intra * shape->intra_latency_s + inter * shape->inter_latency_s);
-  /* The closed form knows a ring's links; where the row's own need more, they win. */
+  /* The closed form knows a ring's links; where the row's own need more, they win, and what is sent at once they pace alone. */
   const double wire = bytes * MAX (bound->intra_s_per_byte, bound->inter_s_per_byte);
-  choice->alone_s = MAX (choice->alone_s, (choice->row->at_once ? choice->latency_s : shape->launch_s) + wire);
+  if (choice->row->at_once && wire > 0)
+    choice->alone_s = choice->latency_s + wire;
+  else
+    choice->alone_s = MAX (choice->alone_s, shape->launch_s + wire);
 }
 
 void
@@ -478,6 +481,12 @@ double
 sc_rank_intra_bytes_per_s (const ScGroupShape *shape)
 {
   return shape->n_channels * shape->intra_bytes_per_s;
+}
+
+double
+sc_pair_intra_bytes_per_s (const ScGroupShape *shape)
+{
+  return shape->n_domains <= 1 ? shape->intra_bytes_per_s : sc_rank_intra_bytes_per_s (shape);
 }
 
 double

@@ -193,6 +193,7 @@ guint    sc_pairs_n_parts (ScCollKind kind, const ScGroupShape *shape);
 void     sc_pairs_walk (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind, ScHopFunc hop, gpointer data);
 void     sc_pairs_path (ScCollKind kind, const ScGroupShape *shape, double *ret_intra, double *ret_inter);
 double   sc_pairs_part_share (ScCollKind kind, const ScGroupShape *shape, guint part);
+double   sc_pairs_wire_s (const ScGroupShape *shape, double bytes);  /* @bytes: of one message; without latency */
 double   sc_pairs_alone_s (const ScGroupShape *shape, double bytes); /* @bytes: of one message */
 ScMessages *sc_pairs_expand (const ScFabric *fabric, const guint32 *gpus, guint n, double bytes, ScTime latency,
                              const guint32 *link_map, gboolean unit_links);
@@ -200,6 +201,9 @@ ScMessages *sc_pairs_expand (const ScFabric *fabric, const guint32 *gpus, guint 
 /* One rank's share of what its domain sends to others, and of what it moves inside: bytes/s. */
 double sc_rank_inter_bytes_per_s (const ScGroupShape *shape);
 double sc_rank_intra_bytes_per_s (const ScGroupShape *shape);
+
+/* What a rank sends one other of its domain with: in a mesh one set of lanes, else all it has. */
+double sc_pair_intra_bytes_per_s (const ScGroupShape *shape);
 
 /* Do all domains hold as many ranks? */
 static inline gboolean
