@@ -285,7 +285,7 @@ main (void)
   tcase_add_loop_test (runs, folded_and_unfolded_runs_take_equally_long, 0, G_N_ELEMENTS (mixes));
   suite_add_tcase (suite, runs);
   SRunner *const runner = srunner_create (suite);
-  srunner_run_all (runner, CK_ENV);
+  srunner_run_all (runner, CK_NORMAL);
   const int failed = srunner_ntests_failed (runner);
   srunner_free (runner);
   return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

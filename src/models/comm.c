@@ -110,13 +110,18 @@ same_groups (const ScComms *c, const ScCommGroup *groups, guint n_groups, const 
   return TRUE;
 }
 
-/* Ranks that no group has differ from those that one has; GPUs of different speed are alike here. */
 static void
-fold_groups (ScComms *c)
+walk_groups (ScComms *c)
 {
   g_clear_pointer (&c->fold, sc_fold_free);
   g_clear_pointer (&c->loads, sc_loads_free);
   c->loads = sc_loads_new (c->layout, c->fabric, (const ScNeed *) (gconstpointer) c->needs->data, c->needs->len);
+}
+
+/* Ranks that no group has differ from those that one has; GPUs of different speed are alike here. */
+static void
+fold_groups (ScComms *c)
+{
   g_autofree guint32 *colour = g_new0 (guint32, c->layout->n_ranks);
   for (guint32 r = 0; r < c->layout->n_ranks; r++)
     colour[r] = c->layout->rank_first[r] == c->layout->rank_first[r + 1];
@@ -240,7 +245,7 @@ sc_comms_run (ScComms *c, const ScCommGroup *groups, guint n_groups, ScCommResul
     {
       forget (c);
       c->layout = layout_of_groups (c->fabric, groups, n_groups, stage);
-      fold_groups (c);
+      walk_groups (c);
     }
   gboolean missing;
   do
@@ -248,9 +253,11 @@ sc_comms_run (ScComms *c, const ScCommGroup *groups, guint n_groups, ScCommResul
       if (!choose_all (c, groups, n_groups, ret, &missing, error))
         return FALSE;
       if (missing)
-        fold_groups (c);
+        walk_groups (c);
     }
   while (missing);
+  if (c->fold == NULL)
+    fold_groups (c);
   if (!simulate (c, groups, n_groups, ret, error))
     return FALSE;
   if (ret_stats != NULL)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "models/loads.h"
 #include "models/nccl.h"
+#include "models/sort.h"
 
 typedef struct
 {
@@ -26,13 +27,6 @@ typedef struct
   guint64  last_pair;
   double   pair_bytes_per_s; /* least of the hops between sockets; 0: none */
 } Walk;
-
-static int
-compare_pairs (gconstpointer a, gconstpointer b)
-{
-  const guint64 x = *(const guint64 *) a, y = *(const guint64 *) b;
-  return (x > y) - (x < y);
-}
 
 static int
 compare_links (gconstpointer a, gconstpointer b)
@@ -65,7 +59,7 @@ end_part (Walk *w)
 static void
 end_flows (Walk *w, guint n_parts)
 {
-  g_array_sort (w->crossed, compare_pairs);
+  sc_sort_u64 ((guint64 *) (gpointer) w->crossed->data, w->crossed->len);
   guint i = 0;
   for (guint p = 0; p < n_parts; p++)
     {
@@ -175,7 +169,7 @@ sort_unique (GArray *pairs)
 {
   if (pairs->len == 0)
     return;
-  qsort (pairs->data, pairs->len, sizeof (guint64), compare_pairs);
+  sc_sort_u64 ((guint64 *) (gpointer) pairs->data, pairs->len);
   guint n = 1;
   for (guint i = 1; i < pairs->len; i++)
     if (g_array_index (pairs, guint64, i) != g_array_index (pairs, guint64, n - 1))
@@ -248,7 +242,7 @@ find_implied (const ScFabric *f, GArray *follows, const guint8 *kept, guint8 *im
     }
   if (order->len == 0)
     return;
-  qsort (feeders->data, feeders->len, sizeof (guint64), compare_pairs);
+  sc_sort_u64 ((guint64 *) (gpointer) feeders->data, feeders->len);
   qsort (order->data, order->len, sizeof (Ordered), compare_levels);
   const Ordered *const links = (const Ordered *) (gconstpointer) order->data;
   imply_pass (f, feeders, links, order->len, FALSE, kept, implied);
