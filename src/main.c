@@ -53,6 +53,7 @@ append_help (GString *out)
                         "  stepcast run\n"
                         "  stepcast run dgx-h100-superpod llama3-405b --timeline -\n"
                         "  stepcast run topology.json workload.json --set plan.tp=4 --format json\n"
+                        "  stepcast comm all-reduce dgx-h100-superpod --ranks 64\n"
                         "  stepcast list fields\n");
 }
 

@@ -165,8 +165,11 @@ text_header (const ScCommReport *report, const ScCommRun *run, GString *out)
   if (run->line > 0)
     g_string_append_printf (out, "# Measured %s:%u, with %s\n", report->log, run->line,
                             run->measured_with != NULL ? run->measured_with : "a library it does not name");
-  g_string_append_printf (out, "# Links    %u in %u class%s%s\n#\n", run->stats.n_used_links, run->stats.n_link_classes,
-                          run->stats.n_link_classes == 1 ? "" : "es", run->stats.approximate ? ", approximate" : "");
+  const ScCommStats *const s = &run->stats;
+  g_string_append_printf (out, "# Folding  %u GPUs in %u class%s, %u group%s in %u famil%s, %u links in %u class%s: %s\n#\n",
+                          sc_comms_fabric (run->comms)->n_gpus, s->n_classes, s->n_classes == 1 ? "" : "es", run->groups->len,
+                          run->groups->len == 1 ? "" : "s", s->n_families, s->n_families == 1 ? "y" : "ies", s->n_used_links,
+                          s->n_link_classes, s->n_link_classes == 1 ? "" : "es", s->approximate ? "approximate" : "exact");
 }
 
 static void
@@ -375,10 +378,14 @@ json_run (const ScCommRun *run, cJSON *o)
   cJSON_AddNumberToObject (o, "ranks", run->places->n);
   cJSON_AddNumberToObject (o, "nodes", run->places->n_nodes);
   add_text (o, "library", library_name (run));
-  cJSON *const links = cJSON_AddObjectToObject (o, "links");
-  cJSON_AddNumberToObject (links, "used", run->stats.n_used_links);
-  cJSON_AddNumberToObject (links, "classes", run->stats.n_link_classes);
-  cJSON_AddBoolToObject (links, "approximate", run->stats.approximate);
+  cJSON *const fold = cJSON_AddObjectToObject (o, "fold");
+  cJSON_AddNumberToObject (fold, "gpus", sc_comms_fabric (run->comms)->n_gpus);
+  cJSON_AddNumberToObject (fold, "rank_classes", run->stats.n_classes);
+  cJSON_AddNumberToObject (fold, "groups", run->groups->len);
+  cJSON_AddNumberToObject (fold, "families", run->stats.n_families);
+  cJSON_AddNumberToObject (fold, "links", run->stats.n_used_links);
+  cJSON_AddNumberToObject (fold, "link_classes", run->stats.n_link_classes);
+  cJSON_AddBoolToObject (fold, "approximate", run->stats.approximate);
   cJSON *const groups = cJSON_AddArrayToObject (o, "groups");
   for (guint g = 0; g < run->groups->len; g++)
     {

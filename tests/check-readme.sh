@@ -1,14 +1,44 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# check-readme.sh - the report that README.md shows is the one that the program prints.
+# check-readme.sh - what README.md shows is what the program prints: its first block, a report, and every block that begins
+# with "$ stepcast ...".
 set -eu
 srcdir=$(cd "$(dirname "$0")/.." && pwd)
-shown=$(mktemp "${TMPDIR:-/tmp}/stepcast-readme-XXXXXX")
-trap 'rm -f "$shown" "$shown.now"' EXIT
-awk '/^```/ { if (on) exit; on = 1; next } on' "$srcdir/README.md" >"$shown"
-# shellcheck disable=SC2086
-${RUN-} "$STEPCAST" run >"$shown.now"
-diff "$shown" "$shown.now" || {
-  echo 'README.md: its first block is not what "stepcast run" prints; put the new report there' >&2
-  exit 1
-}
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/stepcast-readme-XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+awk -v folder="$scratch" '
+  /^```/ { on = !on; n += on; next }
+  on { print > (folder "/block-" n) }' "$srcdir/README.md"
+mkdir "$scratch/bin"
+cat >"$scratch/bin/stepcast" <<'END'
+#!/bin/sh
+exec $RUN "$STEPCAST" "$@"
+END
+chmod +x "$scratch/bin/stepcast"
+PATH=$scratch/bin:$PATH
+RUN=${RUN-}
+export PATH RUN STEPCAST
+
+failed=0
+for block in "$scratch"/block-*; do
+  first=$(head -n 1 "$block")
+  case $first in
+    '$ stepcast '*)
+      command=${first#"$ "}
+      sed 1d "$block" >"$scratch/shown"
+      ;;
+    *)
+      if [ "$block" != "$scratch/block-1" ]; then
+        continue
+      fi
+      command='stepcast run'
+      cp "$block" "$scratch/shown"
+      ;;
+  esac
+  sh -c "$command" >"$scratch/now"
+  diff "$scratch/shown" "$scratch/now" || {
+    echo "README.md: this is not what \"$command\" prints; put the new report there" >&2
+    failed=1
+  }
+done
+exit "$failed"
