@@ -70,14 +70,17 @@ sc_forced_algo (const char *algo, const ScCollective **ret_row, ScProtocol *ret_
   {
     const char *word, *row;
   } other_names[] = { { "nvlstree", "nvls-tree" }, { "nvls_tree", "nvls-tree" }, { "collnetdirect", "collnet" }, { "collnetchain", "collnet" } };
+  static const char *const plain[] = { "algo", "proto", "protocol", "nccl_algo", "nccl_proto", "forced", "default", "auto", NULL };
   *ret_row = NULL;
   *ret_protocol = SC_N_PROTOS;
   g_autofree char *lower = g_ascii_strdown (algo != NULL ? algo : "", -1);
-  g_auto (GStrv) words = g_strsplit_set (lower, " ,;:=/+", -1);
+  g_auto (GStrv) words = g_strsplit_set (lower, " \t,;:=/+()", -1);
+  gboolean known = FALSE, unknown = FALSE;
   for (char **word = words; *word != NULL; word++)
     {
-      if (**word == '\0' || strcmp (*word, "algo") == 0 || strcmp (*word, "proto") == 0 || strcmp (*word, "protocol") == 0
-          || strcmp (*word, "nccl_algo") == 0 || strcmp (*word, "nccl_proto") == 0 || strcmp (*word, "forced") == 0)
+      /* numbers of channels and queue pairs force no algorithm */
+      if (**word == '\0' || g_strv_contains (plain, *word) || g_ascii_isdigit (**word) || strstr (*word, "cta") != NULL
+          || strstr (*word, "qps") != NULL || strstr (*word, "channels") != NULL)
         continue;
       const char *name = *word;
       for (guint i = 0; i < G_N_ELEMENTS (other_names); i++)
@@ -86,10 +89,11 @@ sc_forced_algo (const char *algo, const ScCollective **ret_row, ScProtocol *ret_
       const ScCollective *row = sc_collective_find (name);
       if (row != NULL)
         *ret_row = row;
-      else if (!sc_protocol_find (name, ret_protocol))
-        return FALSE;
+      const gboolean found = row != NULL || sc_protocol_find (name, ret_protocol);
+      known |= found;
+      unknown |= !found;
     }
-  return TRUE;
+  return known || !unknown;
 }
 
 static gboolean
@@ -202,7 +206,14 @@ find_launch (ScSweepResult *r)
         model[n] = r->points[i].model_s;
         rows[n++] = i;
       }
-  const double least = sc_median (measured, n);
+  double least = sc_median (measured, n), fastest = INFINITY;
+  for (guint i = 0, k = 0; i < sweep->n_rows; i++)
+    if (k < n && rows[k] == i)
+      k++;
+    else if (r->points[i].state == SC_POINT_JUDGED)
+      fastest = MIN (fastest, r->points[i].measured_s);
+  if (LAUNCH_RATIO * fastest < least) /* no call is that much faster than the launch: the small rows are noise */
+    least = fastest;
   if (n == 0 || least <= LAUNCH_RATIO * sc_median (model, n))
     return;
   r->launch_s = least;
@@ -246,7 +257,8 @@ validate_sweep (gpointer data, gpointer user_data)
       r->family = system.family;
       r->topology = g_strdup (system.topology_name);
       r->set = g_strdupv (system.set);
-      r->nccl = sc_nccl_version_name (sc_nccl_version_of_number (system.topology->collectives));
+      r->nccl = system.topology->collectives == SC_TEXTBOOK ? "textbook"
+                                                            : sc_nccl_version_name (sc_nccl_version_of_number (system.topology->collectives));
     }
   r->skipped = read_call (r->sweep, &group);
   if (r->skipped == NULL && !found)

@@ -4,7 +4,7 @@
  *
  * A row's prediction is the simulated time of the call alone on its system, or, where that is shorter, the launch of the
  * measuring program: a property of the sweep, not of the fabric.  Where the sweep does not state it, it is estimated from
- * its smallest rows, and those are not judged. */
+ * its smallest rows, and those are not judged; where another row of the sweep was much faster, the estimate is that one's. */
 #pragma once
 #include "errors-stat.h"
 #include "models/collective.h"

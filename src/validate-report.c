@@ -131,10 +131,10 @@ write_families (const ScCollectivesResult *all, gboolean markdown, GString *out)
   for (guint f = 0; f < SC_N_FAMILIES; f++)
     {
       const ScFamilyResult *const family = &all->families[f];
-      if (family->n_sweeps == 0)
+      if (family->errors.all.n == 0)
         continue;
       words (&t, sc_family_name (family->family));
-      words (&t, family->errors.all.n == 0 || !isfinite (family->target_large) ? "-" : family->passes ? "pass" : "miss");
+      words (&t, !isfinite (family->target_large) ? "-" : family->passes ? "pass" : "miss");
       cell (&t, g_strdup_printf ("%u", family->n_sweeps - family->n_skipped));
       cell (&t, g_strdup_printf ("%u", family->errors.all.n));
       add_error_row (&t, &family->errors, family->target_large, family->target_small);
@@ -238,7 +238,8 @@ write_counts (const ScCollectivesResult *all, GString *out)
   g_string_append (out, ".\n");
   if (n_launch > 0)
     g_string_append_printf (out, "%u rows of %u sweeps were used for the launch estimate and are not judged: where the rows up to 4 KiB take 1.25\n"
-                            "times the model or more, their median is the least time that the measuring program needs for a call.\n",
+                            "times the model or more, their median (or what a larger row took, if much less) is the least time that the measuring\n"
+                            "program needs for a call.\n",
                             all->n_states[SC_POINT_LAUNCH], n_launch);
 }
 
@@ -268,7 +269,7 @@ write_markdown (const ScCollectivesResult *all, GString *out)
   write_families (all, TRUE, out);
   g_string_append (out, "\n");
   for (guint f = 0; f < SC_N_FAMILIES; f++)
-    if (all->families[f].n_sweeps > 0)
+    if (all->families[f].errors.all.n > 0)
       g_string_append_printf (out, "* %s: %s\n", sc_family_name ((ScFamily) f), sc_family_summary ((ScFamily) f));
   g_string_append (out, "\nfit: constants of the model were fitted to these sweeps or to others of their table; check: they were not.\n\n"
                         "## By size\n\n");

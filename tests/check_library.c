@@ -103,12 +103,14 @@ restore_stdin (int saved)
   close (saved);
 }
 
-/* Kind, and the folder people may write before the name. */
-static const char *const kinds[][2] = {
-  { SC_KIND_TOPOLOGY, "topologies" },
-  { SC_KIND_DEVICE, "topologies/devices" },
-  { SC_KIND_DEVICE, "devices" },
-  { SC_KIND_WORKLOAD, "workloads" },
+/* Kind, the folder people may write before the name, and what they may write behind it. */
+static const char *const kinds[][3] = {
+  { SC_KIND_TOPOLOGY, "topologies", ".json" },
+  { SC_KIND_DEVICE, "topologies/devices", ".json" },
+  { SC_KIND_DEVICE, "devices", ".json" },
+  { SC_KIND_WORKLOAD, "workloads", ".json" },
+  { SC_KIND_MEASUREMENTS, "validation", ".jsonl" },
+  { SC_KIND_RULES, "validation", ".json" },
 };
 
 START_TEST (every_row_is_found_in_each_spelling)
@@ -122,7 +124,7 @@ START_TEST (every_row_is_found_in_each_spelling)
       for (guint spelling = 0; spelling < 4; spelling++)
         {
           g_autofree char *name = g_strconcat (spelling & 1 ? kinds[_i][1] : "", spelling & 1 ? "/" : "", row->name,
-                                               spelling & 2 ? ".json" : "", NULL);
+                                               spelling & 2 ? kinds[_i][2] : "", NULL);
           gsize length = 0;
           ck_assert_ptr_eq (sc_library_find (kind, name, &length), row->text);
           ck_assert_uint_eq (length, row->length);
@@ -144,7 +146,7 @@ START_TEST (rows_are_sorted_and_each_is_of_a_known_kind)
       before = row;
     }
   guint n_by_kind = 0;
-  static const char *const known[] = { SC_KIND_TOPOLOGY, SC_KIND_DEVICE, SC_KIND_WORKLOAD };
+  static const char *const known[] = { SC_KIND_TOPOLOGY, SC_KIND_DEVICE, SC_KIND_WORKLOAD, SC_KIND_MEASUREMENTS, SC_KIND_RULES };
   for (guint i = 0; i < G_N_ELEMENTS (known); i++)
     for (const ScLibraryRow *row = sc_library_next (NULL, known[i]); row != NULL;
          row = sc_library_next (row, known[i]))
