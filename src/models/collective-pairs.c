@@ -10,12 +10,10 @@ sc_pairs_n_parts (ScCollKind kind G_GNUC_UNUSED, const ScGroupShape *shape)
   return shape->n_domains <= 1 ? 1 : 2 + MOST_TIERS;
 }
 
-/* Inside a domain; across, by how many tiers of up-links the route climbs. */
+/* Of a route to another domain: by how many tiers of up-links it climbs. */
 static guint
-part_of (const ScFabric *fabric, const ScRoute *route)
+part_across (const ScFabric *fabric, const ScRoute *route)
 {
-  if (!route->crosses_nic)
-    return 0;
   guint up = 0;
   for (guint i = 0; i < route->n; i++)
     up += fabric->links[route->links[i]].kind == SC_LINK_UP;
@@ -25,13 +23,19 @@ part_of (const ScFabric *fabric, const ScRoute *route)
 void
 sc_pairs_walk (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind G_GNUC_UNUSED, ScHopFunc hop, gpointer data)
 {
-  for (guint part = 0; part < 2 + MOST_TIERS; part++) /* parts ascend; routes are quicker found again than kept */
+  /* Parts ascend; routes are sooner found again than kept, but no more often than there are tiers. */
+  const guint n_parts = 2 + MIN (fabric->topology->n_tiers, MOST_TIERS);
+  for (guint part = 0; part < n_parts; part++)
     for (guint i = 0; i < n; i++)
       for (guint k = 1; k < n; k++)
         {
+          const guint j = i + k < n ? i + k : i + k - n;
+          const gboolean inside = fabric->domain[fabric->gpus[gpus[i]].node] == fabric->domain[fabric->gpus[gpus[j]].node];
+          if (inside != (part == 0))
+            continue;
           ScRoute route;
-          sc_fabric_route (fabric, gpus[i], gpus[(i + k) % n], &route);
-          if (part_of (fabric, &route) == part)
+          sc_fabric_route (fabric, gpus[i], gpus[j], &route);
+          if (inside || part_across (fabric, &route) == part)
             hop (data, part, 0, i, &route);
         }
 }
