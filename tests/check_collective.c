@@ -909,6 +909,97 @@ END_TEST
 
 /* ---- folded and unfolded ---- */
 
+/* One rail of 4 nodes: an all-to-all of 1 GB, and a send of 0.5 GB from the first to the second; no latency. */
+static void
+run_beside_a_send (FixFabric fabric, const char *row, double want_s, double want_send_s)
+{
+  static const guint32 rail[] = { 0, 8, 16, 24 };
+  g_autoptr (ScTopology) t = fix_topology (fabric);
+  g_autoptr (ScComms) comms = sc_comms_new (t, t->n_gpus, FALSE, NULL);
+  const ScCommGroup groups[2] = {
+    { .kind = SC_COLL_ALL_TO_ALL, .gpus = rail, .n = 4, .bytes = 1e9, .row = sc_collective_find (row), .protocol = SC_N_PROTOS },
+    { .kind = SC_COLL_SEND, .gpus = rail, .n = 2, .bytes = 0.5e9, .protocol = SC_N_PROTOS },
+  };
+  ScCommResult ret[2];
+  ck_assert (sc_comms_run (comms, groups, 2, ret, NULL, NULL));
+  ck_assert_double_eq_tol (ret[0].seconds, want_s, 1e-11);
+  ck_assert_double_eq_tol (ret[1].seconds, want_send_s, 1e-11);
+}
+
+/* FOLDING U4: three messages of 0.25 GB and the send share a NIC of 50 GB/s, 12.5 each, for 20 ms; then the send has it alone. */
+START_TEST (u4_all_to_all_shares_by_connections)
+{
+  run_beside_a_send ((FixFabric) { .nodes = 4 }, "all-to-all", 20e-3, 25e-3);
+}
+END_TEST
+
+/* U6: two leaves of two nodes, up-link 25 GB/s for four messages: 40 ms.  The message to the neighbour and the send have
+ * 37.5 GB/s of the NIC, so the one is over in 13.3 ms and the other in 20. */
+START_TEST (u6_what_stays_below_the_leaf_does_not_wait_for_what_crosses)
+{
+  run_beside_a_send ((FixFabric) { .nodes = 4, .leaf = 2, .over = 4 }, "all-to-all", 40e-3, 20e-3);
+}
+END_TEST
+
+/* ---- meshes ---- */
+
+START_TEST (rings_of_a_mesh_share_no_link)
+{
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 2 });
+  fix_join (t, FIX_CUBE_MESH);
+  g_autoptr (ScFabric) f = sc_fabric_new (t, t->n_gpus, NULL);
+  const guint32 whole[] = { 0, 1, 2, 3, 4, 5, 6, 7 }, same[] = { 8, 9, 10, 11, 12, 13, 14, 15 }, square[] = { 0, 1, 2, 3 };
+  ck_assert_uint_eq (sc_ring_channels (f, whole, 8), 6); /* as many as a GPU has links */
+  ck_assert_uint_eq (sc_ring_channels (f, square, 4), 4);
+  for (guint group = 0; group < 2; group++)
+    {
+      const guint32 *const gpus = group == 0 ? whole : square;
+      const guint n = group == 0 ? 8 : 4, channels = sc_ring_channels (f, gpus, n);
+      g_autofree guint *used = g_new0 (guint, 64);
+      for (guint c = 0; c < channels; c++)
+        {
+          guint32 order[8];
+          guint seen = 0;
+          sc_ring_order (f, gpus, n, c, order);
+          for (guint i = 0; i < n; i++)
+            {
+              used[order[i] * 8 + order[(i + 1) % n]]++;
+              seen |= 1u << order[i];
+            }
+          ck_assert_uint_eq (seen, (1u << n) - 1);
+        }
+      for (guint a = 0; a < n; a++)
+        for (guint b = 0; b < n; b++)
+          ck_assert_uint_le (used[a * 8 + b], sc_fabric_lanes (f, gpus[a], gpus[b]));
+    }
+  /* A group alike is not searched for again. */
+  const guint known = g_hash_table_size (f->mesh_rings);
+  ck_assert_uint_eq (sc_ring_channels (f, same, 8), 6);
+  ck_assert_uint_eq (g_hash_table_size (f->mesh_rings), known);
+}
+END_TEST
+
+START_TEST (rings_over_several_meshes_follow_links_inside)
+{
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 2 });
+  t->types[0].nics = 4;
+  fix_join (t, FIX_CUBE_MESH);
+  g_autoptr (ScFabric) f = sc_fabric_new (t, t->n_gpus, NULL);
+  guint32 gpus[16], order[16];
+  for (guint i = 0; i < 16; i++)
+    gpus[i] = i;
+  const guint channels = sc_ring_channels (f, gpus, 16);
+  ck_assert_uint_ge (channels, 4);
+  for (guint c = 0; c < channels; c++)
+    {
+      sc_ring_order (f, gpus, 16, c, order);
+      for (guint i = 0; i + 1 < 16; i++)
+        if (order[i] / 8 == order[i + 1] / 8)
+          ck_assert_uint_gt (sc_fabric_lanes (f, order[i], order[i + 1]), 0);
+    }
+}
+END_TEST
+
 /* A cluster to run several groups on. */
 typedef struct
 {
@@ -1107,7 +1198,13 @@ collective_suite (void)
   tcase_add_loop_test (messages, messages_depend_on_each_other_consistently, 0, G_N_ELEMENTS (shapes));
   tcase_add_loop_test (messages, messages_put_as_much_on_every_link_as_the_load, 0, G_N_ELEMENTS (shapes));
   suite_add_tcase (s, messages);
+  TCase *const mesh = tcase_create ("meshes");
+  tcase_add_test (mesh, rings_of_a_mesh_share_no_link);
+  tcase_add_test (mesh, rings_over_several_meshes_follow_links_inside);
+  suite_add_tcase (s, mesh);
   TCase *const fold = tcase_create ("folded");
+  tcase_add_test (fold, u4_all_to_all_shares_by_connections);
+  tcase_add_test (fold, u6_what_stays_below_the_leaf_does_not_wait_for_what_crosses);
   tcase_set_timeout (fold, 300);
   tcase_add_loop_test (fold, groups_take_folded_what_they_take_unfolded, 0, G_N_ELEMENTS (clusters));
   suite_add_tcase (s, fold);
