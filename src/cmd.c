@@ -82,6 +82,8 @@ sc_status_of_error (const GError *error)
     return error->code == SC_COMM_SPEC_ERROR_SYNTAX ? SC_STATUS_USAGE : SC_STATUS_DATA;
   if (g_error_matches (error, SC_COMM_ERROR, SC_COMM_ERROR_IMPOSSIBLE))
     return SC_STATUS_DATA;
+  if (g_error_matches (error, SC_COMM_ERROR, SC_COMM_ERROR_TOO_LARGE))
+    return SC_STATUS_UNAVAILABLE;
   if (error->domain == SC_LIBRARY_ERROR && (guint) error->code < G_N_ELEMENTS (library))
     return library[error->code];
   if (error->domain == SC_CMD_ERROR && (guint) error->code < G_N_ELEMENTS (cmd))

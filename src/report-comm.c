@@ -179,12 +179,12 @@ text_columns (const ScCommRun *run, guint group_width, GString *out)
   g_string_append_printf (out, "# %12s  ", "size");
   if (groups)
     g_string_append_printf (out, "%-*s  ", (int) group_width, "group");
-  g_string_append_printf (out, "%11s%s %8s %8s%s%s  %-9s %-6s %4s %7s  %s\n", "time", measured ? "    measured  ratio" : "", "algbw", "busbw",
+  g_string_append_printf (out, "%11s%s %8s %8s%s%s  %-12s %-6s %4s %7s  %s\n", "time", measured ? "    measured  ratio" : "", "algbw", "busbw",
                           measured ? " measured" : "", groups ? "  slower" : "", "algo", "proto", "chan", "bound", "by");
   g_string_append_printf (out, "# %12s  ", "(B)");
   if (groups)
     g_string_append_printf (out, "%-*s  ", (int) group_width, "");
-  g_string_append_printf (out, "%11s%s %8s %8s%s%s  %-9s %-6s %4s %7s\n", "(us)", measured ? "        (us)       " : "", "(GB/s)", "(GB/s)",
+  g_string_append_printf (out, "%11s%s %8s %8s%s%s  %-12s %-6s %4s %7s\n", "(us)", measured ? "        (us)       " : "", "(GB/s)", "(GB/s)",
                           measured ? "   (GB/s)" : "", groups ? "     (x)" : "", "", "", "", "(%)");
 }
 
@@ -207,7 +207,7 @@ text_row (const ScCommRun *run, const ScCommRow *row, guint group_width, GString
   const char *const protocol = protocol_name (run, row);
   g_autofree char *channels = r->choice.channels > 0 ? g_strdup_printf ("%u", r->choice.channels) : g_strdup ("-");
   g_autofree char *link = link_name (run, row);
-  g_string_append_printf (out, "  %-9s %-6s %4s %7.1f  %s\n", r->choice.row->name, protocol != NULL ? protocol : "-", channels,
+  g_string_append_printf (out, "  %-12s %-6s %4s %7.1f  %s\n", r->choice.row->name, protocol != NULL ? protocol : "-", channels,
                           bound_share (row) * 100, link != NULL ? link : "-");
 }
 

@@ -230,7 +230,8 @@ END_TEST
 /* ---- what runs ---- */
 
 /* Groups on an uneven place, on a narrow fabric with a slow NIC: nothing is alike that should not be. */
-static const char *const mixes[] = { "rails", "nodes", "halves", "halves;0,63:4M", "rails;all-gather:node0-3:1M", "0-15;8-31;16-47:2M", "send:0,8;send:1,8;send:2,24:1M" };
+static const char *const mixes[] = { "rails", "nodes", "halves", "halves;0,63:4M", "rails;all-gather:node0-3:1M", "0-15;8-31;16-47:2M", "send:0,8;send:1,8;send:2,24:1M",
+                                     "all-to-all:halves", "send-receive:all;nodes:32M", "broadcast:rails;all-to-all:halves:8M" };
 
 START_TEST (folded_and_unfolded_runs_take_equally_long)
 {

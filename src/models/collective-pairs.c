@@ -10,10 +10,12 @@ sc_pairs_n_parts (ScCollKind kind G_GNUC_UNUSED, const ScGroupShape *shape)
   return shape->n_domains <= 1 ? 1 : 2 + MOST_TIERS;
 }
 
-/* Of a route to another domain: by how many tiers of up-links it climbs. */
+/* Inside a domain; across, by how many tiers of up-links the route climbs. */
 static guint
-part_across (const ScFabric *fabric, const ScRoute *route)
+part_of (const ScFabric *fabric, guint32 a, guint32 b, const ScRoute *route)
 {
+  if (fabric->domain[fabric->gpus[a].node] == fabric->domain[fabric->gpus[b].node])
+    return 0;
   guint up = 0;
   for (guint i = 0; i < route->n; i++)
     up += fabric->links[route->links[i]].kind == SC_LINK_UP;
@@ -23,21 +25,14 @@ part_across (const ScFabric *fabric, const ScRoute *route)
 void
 sc_pairs_walk (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind G_GNUC_UNUSED, ScHopFunc hop, gpointer data)
 {
-  /* Parts ascend; routes are sooner found again than kept, but no more often than there are tiers. */
-  const guint n_parts = 2 + MIN (fabric->topology->n_tiers, MOST_TIERS);
-  for (guint part = 0; part < n_parts; part++)
-    for (guint i = 0; i < n; i++)
-      for (guint k = 1; k < n; k++)
-        {
-          const guint j = i + k < n ? i + k : i + k - n;
-          const gboolean inside = fabric->domain[fabric->gpus[gpus[i]].node] == fabric->domain[fabric->gpus[gpus[j]].node];
-          if (inside != (part == 0))
-            continue;
-          ScRoute route;
-          sc_fabric_route (fabric, gpus[i], gpus[j], &route);
-          if (inside || part_across (fabric, &route) == part)
-            hop (data, part, 0, i, &route);
-        }
+  for (guint i = 0; i < n; i++)
+    for (guint k = 1; k < n; k++)
+      {
+        const guint j = i + k < n ? i + k : i + k - n;
+        ScRoute route;
+        sc_fabric_route (fabric, gpus[i], gpus[j], &route);
+        hop (data, part_of (fabric, gpus[i], gpus[j], &route), 0, i, &route);
+      }
 }
 
 void

@@ -52,7 +52,7 @@ typedef struct
 } ScGroupShape;
 
 /* One connection of a group: @route is borrowed for the call.  Connections of one part advance in lockstep; parts come in
- * ascending order. */
+ * any order. */
 typedef void (*ScHopFunc) (gpointer data, guint part, guint channel, guint position, const ScRoute *route);
 
 #define SC_MAX_PARTS 24 /* log2 of the largest group, and some */

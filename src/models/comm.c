@@ -5,6 +5,9 @@
 #include "models/fold.h"
 #include "sim/engine.h"
 
+/* Of everyone with everyone, each with a route of its own: 6 million a second. */
+#define MAX_CONNECTIONS (G_GUINT64_CONSTANT (1) << 30)
+
 G_DEFINE_QUARK (sc-comm-error-quark, sc_comm_error)
 
 struct _ScComms
@@ -148,6 +151,14 @@ choose_all (ScComms *c, const ScCommGroup *groups, guint n_groups, ScCommResult 
       const ScCollective *const row = ret[g].choice.row;
       if (row->walk == NULL || sc_loads_walk (c->loads, g, row, groups[g].kind) != NULL)
         continue;
+      const guint64 connections = (guint64) groups[g].n * (groups[g].n - 1) * c->fabric->flows;
+      if (row->walk == sc_pairs_walk && connections > MAX_CONNECTIONS)
+        {
+          g_set_error (error, SC_COMM_ERROR, SC_COMM_ERROR_TOO_LARGE,
+                       "%s over %u ranks: found %" G_GUINT64_FORMAT " connections, expected at most %" G_GUINT64_FORMAT,
+                       sc_coll_kind_name (groups[g].kind), groups[g].n, connections, MAX_CONNECTIONS);
+          return FALSE;
+        }
       const ScNeed need = { g, sc_collective_index (row), groups[g].kind };
       g_array_append_val (c->needs, need);
       *ret_missing = TRUE;

@@ -35,6 +35,7 @@ GQuark sc_comm_error_quark (void);
 typedef enum
 {
   SC_COMM_ERROR_IMPOSSIBLE, /* a forced algorithm or protocol cannot do a call */
+  SC_COMM_ERROR_TOO_LARGE,  /* more connections than can be walked: everyone with everyone among very many */
   SC_COMM_ERROR_INTERNAL,
 } ScCommError;
 

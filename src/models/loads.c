@@ -7,24 +7,32 @@
 #include "models/nccl.h"
 #include "models/sort.h"
 
+#define RECENT_BITS 14
+#define N_RECENT    (1u << RECENT_BITS)
+
+/* Connections of one part; parts come in any order. */
+typedef struct
+{
+  guint32 *count;   /* [n_links], or NULL: none yet */
+  GArray  *touched; /* guint32: links whose count is not 0 */
+} PartCount;
+
 typedef struct
 {
   const ScFabric *fabric;
-  guint32 *count;    /* [n_links] of the part being walked */
+  PartCount parts[SC_MAX_PARTS];
   guint8  *inter;    /* [n_links] touched by a hop that leaves its domain */
   guint8  *intra;
   guint8  *used;
-  GArray  *touched;  /* guint32 */
-  GArray  *crossed;  /* guint64: part << 32 | link, one for each crossing: where connections are cut into flows, and parts come again */
   GArray  *follows;  /* guint64: link << 32 | the next link of some route */
   guint8  *kept;     /* [n_links] crossed by in-network reduction or multicast: never implied */
   GArray  *loads;    /* ScLoad */
   GArray  *part_first;
-  guint    part;     /* of the walk */
   guint    n_used;
+  guint    room;     /* for follows, before they are made unique */
   guint    hops_inter;
   double   inter_latency_s, intra_latency_s;
-  guint64  last_pair;
+  guint64 *recent;   /* [N_RECENT] pairs, each where its hash says: most come again soon */
   double   pair_bytes_per_s; /* least of the hops between sockets; 0: none */
 } Walk;
 
@@ -35,43 +43,41 @@ compare_links (gconstpointer a, gconstpointer b)
   return (x > y) - (x < y);
 }
 
-/* Closes the part being walked: its counts become loads, links ascending. */
+/* Its counts become loads, links ascending. */
 static void
-end_part (Walk *w)
+end_part (Walk *w, guint part)
 {
-  qsort (w->touched->data, w->touched->len, sizeof (guint32), compare_links);
-  for (guint i = 0; i < w->touched->len; i++)
+  PartCount *const p = &w->parts[part];
+  if (p->count != NULL)
     {
-      const guint32 l = g_array_index (w->touched, guint32, i);
-      const ScLoad load = { l, w->count[l] };
-      g_array_append_val (w->loads, load);
-      w->n_used += !w->used[l];
-      w->used[l] = TRUE;
-      w->count[l] = 0;
+      qsort (p->touched->data, p->touched->len, sizeof (guint32), compare_links);
+      for (guint i = 0; i < p->touched->len; i++)
+        {
+          const guint32 l = g_array_index (p->touched, guint32, i);
+          const ScLoad load = { l, p->count[l] };
+          g_array_append_val (w->loads, load);
+          w->n_used += !w->used[l];
+          w->used[l] = TRUE;
+          p->count[l] = 0;
+        }
+      g_array_set_size (p->touched, 0);
     }
-  g_array_set_size (w->touched, 0);
   const guint32 end = w->loads->len;
   g_array_append_val (w->part_first, end);
-  w->part++;
 }
 
-/* Where a connection's flows are walked one after the other: crossings first, parts when all are known. */
 static void
-end_flows (Walk *w, guint n_parts)
+count_crossing (Walk *w, guint part, guint32 link)
 {
-  sc_sort_u64 ((guint64 *) (gpointer) w->crossed->data, w->crossed->len);
-  guint i = 0;
-  for (guint p = 0; p < n_parts; p++)
+  g_assert (part < SC_MAX_PARTS);
+  PartCount *const p = &w->parts[part];
+  if (p->count == NULL)
     {
-      for (; i < w->crossed->len && g_array_index (w->crossed, guint64, i) >> 32 == p; i++)
-        {
-          const guint32 l = (guint32) g_array_index (w->crossed, guint64, i);
-          if (w->count[l]++ == 0)
-            g_array_append_val (w->touched, l);
-        }
-      end_part (w);
+      p->count = g_new0 (guint32, w->fabric->n_links);
+      p->touched = g_array_new (FALSE, FALSE, sizeof (guint32));
     }
-  g_array_set_size (w->crossed, 0);
+  if (p->count[link]++ == 0)
+    g_array_append_val (p->touched, link);
 }
 
 static void
@@ -84,23 +90,41 @@ note_pair (Walk *w, guint32 link)
 }
 
 static void
+sort_unique (GArray *pairs)
+{
+  if (pairs->len == 0)
+    return;
+  sc_sort_u64 ((guint64 *) (gpointer) pairs->data, pairs->len);
+  guint n = 1;
+  for (guint i = 1; i < pairs->len; i++)
+    if (g_array_index (pairs, guint64, i) != g_array_index (pairs, guint64, n - 1))
+      g_array_index (pairs, guint64, n++) = g_array_index (pairs, guint64, i);
+  g_array_set_size (pairs, n);
+}
+
+/* Memory stays in bounds, at the cost of a few sorts in all. */
+static void
+add_follow (Walk *w, guint64 pair)
+{
+  guint64 *const recent = &w->recent[pair * G_GUINT64_CONSTANT (0x9e3779b97f4a7c15) >> (64 - RECENT_BITS)];
+  if (*recent == pair)
+    return;
+  *recent = pair;
+  g_array_append_val (w->follows, pair);
+  if (w->follows->len < w->room)
+    return;
+  sort_unique (w->follows);
+  w->room = MAX (w->room, 2 * w->follows->len);
+}
+
+static void
 on_hop (gpointer data, guint part, guint channel, guint position G_GNUC_UNUSED, const ScRoute *route)
 {
   Walk *const w = data;
-  const gboolean cut = w->fabric->flows > 1;
-  g_assert (cut || part >= w->part);
-  while (!cut && w->part < part)
-    end_part (w);
   for (guint i = 0; i < route->n; i++)
     {
       const guint32 l = route->links[i];
-      if (cut)
-        {
-          const guint64 crossing = (guint64) part << 32 | l;
-          g_array_append_val (w->crossed, crossing);
-        }
-      else if (w->count[l]++ == 0)
-        g_array_append_val (w->touched, l);
+      count_crossing (w, part, l);
       (route->crosses_nic ? w->inter : w->intra)[l] = TRUE;
       if (w->fabric->links[l].kind == SC_LINK_SOCKET && !route->crosses_nic)
         note_pair (w, l);
@@ -109,9 +133,7 @@ on_hop (gpointer data, guint part, guint channel, guint position G_GNUC_UNUSED, 
       else if (i > 0 && w->fabric->links[route->links[i - 1]].kind != SC_LINK_NVLINK_OUT) /* which leads to no tier */
         {
           const guint64 pair = (guint64) route->links[i - 1] << 32 | l;
-          if (pair != w->last_pair)
-            g_array_append_val (w->follows, pair);
-          w->last_pair = pair;
+          add_follow (w, pair);
         }
     }
   if (route->crosses_nic)
@@ -162,19 +184,6 @@ shape_of_scalars (const ScFabric *f, const guint32 *gpus, guint n)
     }
   s.launch_s = f->topology->collective_launch_s.value;
   return s;
-}
-
-static void
-sort_unique (GArray *pairs)
-{
-  if (pairs->len == 0)
-    return;
-  sc_sort_u64 ((guint64 *) (gpointer) pairs->data, pairs->len);
-  guint n = 1;
-  for (guint i = 1; i < pairs->len; i++)
-    if (g_array_index (pairs, guint64, i) != g_array_index (pairs, guint64, n - 1))
-      g_array_index (pairs, guint64, n++) = g_array_index (pairs, guint64, i);
-  g_array_set_size (pairs, n);
 }
 
 typedef struct
@@ -316,18 +325,17 @@ forget_kinds (Walk *w, guint32 first_load)
 static void
 walk_row (Walk *w, const ScCollective *row, const guint32 *gpus, guint n, ScCollKind kind, guint n_parts)
 {
-  w->part = 0;
   ScFabric view = *w->fabric; /* the same arrays; routes are asked for one flow */
   const ScFabric *const fabric = w->fabric;
   w->fabric = &view;
   for (view.flow = 0; view.flow < fabric->flows; view.flow++)
     row->walk (&view, gpus, n, kind, on_hop, w);
   w->fabric = fabric;
-  if (fabric->flows > 1)
-    end_flows (w, n_parts);
-  while (w->part < n_parts)
-    end_part (w);
-  g_assert (w->part == n_parts);
+  for (guint p = 0; p < SC_MAX_PARTS; p++)
+    if (p < n_parts)
+      end_part (w, p);
+    else
+      g_assert (w->parts[p].count == NULL || w->parts[p].touched->len == 0);
 }
 
 static void
@@ -351,20 +359,17 @@ sc_loads_new (const ScLayout *layout, const ScFabric *fabric, const ScNeed *need
   ret->implied = g_new0 (guint8, MAX (fabric->n_links, 1));
 
   const gsize n_links = MAX (fabric->n_links, 1);
-  g_autofree guint32 *count = g_new0 (guint32, n_links);
   g_autofree guint8 *flags = g_new0 (guint8, 4 * n_links);
   g_autofree double *sum = g_new0 (double, n_links);
-  g_autoptr (GArray) touched = g_array_new (FALSE, FALSE, sizeof (guint32));
   g_autoptr (GArray) follows = g_array_new (FALSE, FALSE, sizeof (guint64));
-  g_autoptr (GArray) crossed = g_array_new (FALSE, FALSE, sizeof (guint64));
   g_autoptr (GArray) loads = g_array_new (FALSE, FALSE, sizeof (ScLoad));
   g_autoptr (GArray) part_first = g_array_new (FALSE, TRUE, sizeof (guint32));
   g_autoptr (GArray) walks = g_array_new (FALSE, FALSE, sizeof (ScWalk));
   g_array_set_size (part_first, 1);
-  Walk w = { .fabric = fabric, .count = count, .inter = flags, .intra = flags + n_links, .used = flags + 2 * n_links,
-             .kept = flags + 3 * n_links, .touched = touched, .crossed = crossed, .follows = follows, .loads = loads, .part_first = part_first };
+  g_autofree guint64 *recent = g_new0 (guint64, N_RECENT); /* no link follows itself: 0 is no pair */
+  Walk w = { .fabric = fabric, .inter = flags, .intra = flags + n_links, .used = flags + 2 * n_links, .kept = flags + 3 * n_links,
+             .follows = follows, .loads = loads, .part_first = part_first, .recent = recent, .room = 1000000 };
 
-  guint room = 1000000; /* pairs before they are made unique */
   guint at = 0;         /* in needs */
   for (guint32 c = 0; c < layout->n_comms; c++)
     {
@@ -398,13 +403,13 @@ sc_loads_new (const ScLayout *layout, const ScFabric *fabric, const ScNeed *need
       for (; at < n_needs && needs[at].comm <= c; at++)
         if (needs[at].comm == c)
           add_walk (&w, walks, s, sc_collective_all ()[needs[at].row], (ScCollKind) needs[at].kind, gpus, sum);
-      if (follows->len > room) /* keeps memory in bounds, at the cost of a few sorts in all */
-        {
-          sort_unique (follows);
-          room = MAX (room, 2 * follows->len);
-        }
     }
   ret->walk_first[layout->n_comms] = walks->len;
+  for (guint p = 0; p < SC_MAX_PARTS; p++)
+    {
+      g_free (w.parts[p].count);
+      g_clear_pointer (&w.parts[p].touched, g_array_unref);
+    }
   ret->n_parts = part_first->len - 1;
   ret->n_used = w.n_used;
   find_implied (fabric, follows, w.kept, ret->implied);
