@@ -157,7 +157,7 @@ compile (const ScJson *json, const cJSON *object, const char *key, const char *p
   if (pattern == NULL)
     return TRUE;
   g_autoptr (GError) why = NULL;
-  *ret = g_regex_new (pattern, G_REGEX_CASELESS | G_REGEX_OPTIMIZE, (GRegexMatchFlags) 0, &why);
+  *ret = g_regex_new (pattern, G_REGEX_CASELESS, (GRegexMatchFlags) 0, &why);
   if (*ret == NULL)
     sc_json_fail (json, cJSON_GetObjectItemCaseSensitive (object, key), NULL, error, "%s", why->message);
   return *ret != NULL;

@@ -113,6 +113,9 @@ read_call (const ScSweep *sweep, ScCommGroup *ret)
     return g_strdup ("contended: measured beside a compute load that is not described");
   if (!sc_coll_kind_find (sweep->collective, &ret->kind))
     return g_strdup_printf ("no collective is called %s", sweep->collective);
+  if (ret->kind == SC_COLL_SEND_RECEIVE && sweep->gpus == 2 && sweep->note != NULL
+      && g_regex_match_simple ("\\bone-way\\b", sweep->note, G_REGEX_CASELESS, (GRegexMatchFlags) 0))
+    ret->kind = SC_COLL_SEND; /* a send without the way back, which some call the same */
   if (!has_algorithm (ret->kind))
     return g_strdup_printf ("no algorithm for %s", sc_coll_kind_name (ret->kind));
   if (!sc_forced_algo (sweep->algo, &ret->row, &ret->protocol))
