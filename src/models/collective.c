@@ -300,6 +300,7 @@ sc_tree_parent (guint n, guint node, guint tree)
 /* ---- rings inside a mesh ---- */
 
 #define MESH_MAX_RINGS 32 /* channels of NCCL */
+#define MAX_CHANNELS 64  /* the same, most */
 #define MESH_MAX_STEPS 100000
 
 /* Lengthens the path that ends in @path[from] to the front, over members not @seen yet. */
@@ -356,33 +357,66 @@ n_orders (const GArray *orders, guint k)
   return orders == NULL ? 0 : orders->len / k;
 }
 
-guint
-sc_ring_channels (const ScFabric *f, const guint32 *gpus, guint n)
+/* NICs of every domain that members use, at least: channels across domains have one each. */
+static guint
+n_rails (const ScFabric *f, const guint32 *gpus, guint n)
 {
-  if (domain_end (f, gpus, n, 0) == n)
-    return MAX (n_orders (mesh_orders (f, gpus, 0, n, n), n), 1);
-  guint channels = G_MAXUINT;
+  guint rails = G_MAXUINT;
   for (guint i = 0; i < n;)
     {
       const guint end = domain_end (f, gpus, n, i);
       guint here = 0;
-      while (here < channels && member_of_channel (f, gpus, i, end, here) < end)
+      while (here < rails && member_of_channel (f, gpus, i, end, here) < end)
         here++;
-      channels = MIN (channels, here);
+      rails = MIN (rails, here);
       i = end;
     }
-  return MAX (channels, 1);
+  return MAX (rails, 1);
+}
+
+/* The NIC of each domain that @channel takes: meshes have more channels than NICs. */
+static guint
+rail_of (const ScFabric *f, const guint32 *gpus, guint n, guint channel)
+{
+  return sc_fabric_is_mesh (f, gpus[0]) ? channel % n_rails (f, gpus, n) : channel;
+}
+
+guint
+sc_ring_rails (const ScFabric *f, const guint32 *gpus, guint n)
+{
+  return domain_end (f, gpus, n, 0) == n ? 1 : n_rails (f, gpus, n);
+}
+
+static guint
+greatest_divisor (guint a, guint b)
+{
+  return b == 0 ? a : greatest_divisor (b, a % b);
+}
+
+guint
+sc_ring_channels (const ScFabric *f, const guint32 *gpus, guint n)
+{
+  const guint k = domain_end (f, gpus, n, 0), rings = n_orders (mesh_orders (f, gpus, 0, k, k), k);
+  if (k == n)
+    return MAX (rings, 1);
+  const guint rails = n_rails (f, gpus, n);
+  if (rings == 0)
+    return rails;
+  /* every NIC with every ring of the mesh, so that its links are loaded alike */
+  const guint all = rails / greatest_divisor (rails, rings) * rings;
+  return all <= MAX_CHANNELS ? all : rails;
 }
 
 void
 sc_ring_order (const ScFabric *f, const guint32 *gpus, guint n, guint channel, guint32 *ret_order)
 {
+  const guint rail = rail_of (f, gpus, n, channel);
   guint at = 0;
   for (guint i = 0; i < n;)
     {
       const guint end = domain_end (f, gpus, n, i), k = end - i;
       const gboolean all = k == n;
-      guint exit = all ? end - 1 : member_of_channel (f, gpus, i, end, channel);
+      guint exit = all ? end - 1 : member_of_channel (f, gpus, i, end, rail);
       if (exit == end)
         exit = end - 1;
       /* a mesh: channels follow different rings over its links, each opened behind its exit; else some path to the exit */
@@ -414,7 +448,7 @@ sc_ring_hop (const ScFabric *f, const guint32 *gpus, guint n, guint channel, con
   while (first > 0 && f->domain[f->gpus[gpus[first - 1]].node] == f->domain[f->gpus[b].node])
     first--;
   const guint end = domain_end (f, gpus, n, first);
-  guint entry = member_of_channel (f, gpus, first, end, channel);
+  guint entry = member_of_channel (f, gpus, first, end, rail_of (f, gpus, n, channel));
   if (entry == end)
     entry = end - 1;
   /* Inside an NVLink domain of several nodes the NIC belongs to the entry member's node: route to that node. */

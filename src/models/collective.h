@@ -42,6 +42,7 @@ typedef struct
   guint  n_domains;       /* NVLink domains (nodes, where there is no NVLink) they sit in */
   guint  per_domain;      /* most ranks in one of them */
   guint  n_channels;      /* rings that run side by side: one per rail across domains, one per set of lanes in a mesh; else 1 */
+  guint  rails;           /* NICs of a domain that they use; 1 inside a domain */
   guint  hops_inter;      /* hops of one ring that leave a domain */
   guint  flows;           /* that each connection is cut into (hashed ECMP), every one over a path of its own; 0 or 1: none */
   double inter_bytes_per_s, intra_bytes_per_s; /* one connection's share of its narrowest link, this group alone; INFINITY: no such hop */
@@ -165,6 +166,7 @@ sc_collective_n_parts (const ScCollective *row, ScCollKind kind, const ScGroupSh
  * between GPUs (models/mesh.h): a group of one node has as many as share no link; one of several nodes takes in each node a
  * path over links, where there is one. */
 guint sc_ring_channels (const ScFabric *fabric, const guint32 *gpus, guint n);
+guint sc_ring_rails (const ScFabric *fabric, const guint32 *gpus, guint n); /* NICs that they leave each domain by; 1 inside one */
 void  sc_ring_order (const ScFabric *fabric, const guint32 *gpus, guint n, guint channel, guint32 *ret_order);
 void  sc_ring_walk (const ScFabric *fabric, const guint32 *gpus, guint n, ScHopFunc hop, gpointer data);
 void  sc_ring_hop (const ScFabric *fabric, const guint32 *gpus, guint n, guint channel, const guint32 *order, guint position,

@@ -162,7 +162,7 @@ most_per_domain (const ScFabric *f, const guint32 *gpus, guint n)
 static ScGroupShape
 shape_of_scalars (const ScFabric *f, const guint32 *gpus, guint n)
 {
-  ScGroupShape s = { .n = n, .n_domains = 1, .flows = 1, .per_domain = most_per_domain (f, gpus, n), .n_channels = 1, .inter_bytes_per_s = INFINITY, .intra_bytes_per_s = INFINITY };
+  ScGroupShape s = { .n = n, .n_domains = 1, .flows = 1, .per_domain = most_per_domain (f, gpus, n), .n_channels = 1, .rails = 1, .inter_bytes_per_s = INFINITY, .intra_bytes_per_s = INFINITY };
   ScRoute route;
   for (guint i = 1; i < n; i++)
     {
@@ -391,6 +391,7 @@ sc_loads_new (const ScLayout *layout, const ScFabric *fabric, const ScNeed *need
       const guint32 first_load = loads->len;
       walk_row (&w, row, gpus, comm->n, walk.kind, 1);
       *s = (ScGroupShape) { .n = comm->n, .n_channels = send ? 1 : sc_ring_channels (fabric, gpus, comm->n),
+                            .rails = send ? 1 : sc_ring_rails (fabric, gpus, comm->n),
                             .hops_inter = w.hops_inter, .flows = fabric->flows, .n_domains = MAX (w.hops_inter, 1),
                             .per_domain = most_per_domain (fabric, gpus, comm->n),
                             .inter_bytes_per_s = INFINITY, .intra_bytes_per_s = INFINITY,

@@ -272,10 +272,10 @@ search_graph (const ScGroupShape *shape, double *ret_channels, double *ret_each)
       *ret_each = bus / channels / 1e9;
       return;
     }
-  const double rails = shape->n_channels;
+  const double rails = shape->rails;
   const double most = shape->per_domain > 1 ? g->channels * g->channel_bytes_per_s : INFINITY;
   *ret_channels = rails < 2 ? 2 : MIN (rails, 16);
-  *ret_each = MIN (MIN (rails * shape->inter_bytes_per_s, ring), most) / *ret_channels / 1e9;
+  *ret_each = MIN (MIN (shape->n_channels * shape->inter_bytes_per_s, ring), most) / *ret_channels / 1e9;
 }
 
 static gboolean
@@ -446,7 +446,7 @@ sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, 
   const double chunk = bytes / shape->n, levels = across ? log2 (shape->n_domains) : 0;
   const double step_scale = shape->intra_latency_s > 0 ? shape->intra_latency_s / g->link_latency_s : 1;
   const double base = shape->launch_s + (g->base_us[p] - g->base_us[SC_PROTO_LL]) * US;
-  const double rails = across && shape->n_channels >= 8 ? net->many_rails : 1;
+  const double rails = across && shape->rails >= 8 ? net->many_rails : 1;
   double intra, inter, latency, fill = 0;
   choice->row->path (kind, shape, &intra, &inter);
   const double step = g->step_us[p] * US * step_scale;
