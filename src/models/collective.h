@@ -32,7 +32,6 @@ typedef struct
   const struct _ScNcclGpu *gpu;         /* measured: what GPUs and their links make of it */
   const struct _ScNcclNet *net;         /* measured: what the network makes of it */
   gboolean nvls, sharp;                 /* switches that reduce and multicast: of NVLink, of the network */
-  double   nic_bytes_per_s;             /* one NIC */
 } ScLibrary;
 
 /* What a closed form needs to know of one group of ranks. */

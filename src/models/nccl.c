@@ -145,8 +145,12 @@ const ScNcclVersion *
 sc_nccl_version_of (const char *release)
 {
   for (const char *p = release; p != NULL && *p != '\0'; p++)
-    if (p[0] == '2' && p[1] == '.' && g_ascii_isdigit (p[2]) && (p == release || !g_ascii_isdigit (p[-1])))
-      return sc_nccl_version_of_number (2000 + (guint) MIN (strtoul (p + 2, NULL, 10), 999));
+    {
+      /* the first number of a release: not the 2 of CUDA 12.2.1, but that of libnccl.so.2.18.5 */
+      const char *const before = p > release && p[-1] == '.' ? p - 1 : p;
+      if (p[0] == '2' && p[1] == '.' && g_ascii_isdigit (p[2]) && (before == release || !g_ascii_isdigit (before[-1])))
+        return sc_nccl_version_of_number (2000 + (guint) MIN (strtoul (p + 2, NULL, 10), 999));
+    }
   return NULL;
 }
 
@@ -232,7 +236,7 @@ sc_nccl_library (const ScFabric *fabric, guint32 gpu)
     return (ScLibrary) { 0 };
   const ScNodeType *const type = sc_fabric_node_type (fabric, gpu);
   return (ScLibrary) { .version = sc_nccl_version_of_number (topology->collectives), .gpu = gpu_of (type), .net = net_of (type),
-                       .nvls = type->nvls, .sharp = topology->sharp, .nic_bytes_per_s = type->nic_bytes_per_s.value };
+                       .nvls = type->nvls, .sharp = topology->sharp };
 }
 
 /* ---- its choice ---- */
@@ -366,6 +370,16 @@ version_has (const ScNcclVersion *v, ScAlgo algo)
   return algo == SC_ALGO_NVLS ? v->nvls : algo == SC_ALGO_NVLS_TREE ? v->nvls_tree : algo == SC_ALGO_PAT ? v->pat : TRUE;
 }
 
+double
+sc_nccl_estimate_s (const ScCollective *row, ScProtocol protocol, ScCollKind kind, const ScGroupShape *shape, double bytes)
+{
+  const ScAlgo algo = algo_of (row);
+  if (algo == SC_N_ALGOS || (row->kinds & 1u << kind) == 0 || !version_has (shape->library.version, algo)
+      || !protocol_possible (algo, protocol, shape))
+    return INFINITY;
+  return estimate_us (algo, protocol, kind, shape, bytes) * US;
+}
+
 gboolean
 sc_nccl_choose (ScCollKind kind, const ScGroupShape *shape, double bytes, const ScCollective *row, ScProtocol protocol,
                 ScCollChoice *ret, const char **ret_why)
@@ -450,16 +464,16 @@ sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, 
   double intra, inter, latency, fill = 0;
   choice->row->path (kind, shape, &intra, &inter);
   const double step = g->step_us[p] * US * step_scale;
-  double gpu_share = g->share[p], net_share = net->share[p] * rails, extra = g->extra[p];
+  double gpu_share = g->share[p], net_share = net->share[p] * rails, extra = g->extra[p], most_bytes_per_s = INFINITY;
   if (kind == SC_COLL_ALL_TO_ALL || kind == SC_COLL_SEND || kind == SC_COLL_SEND_RECEIVE)
     {
       const double peers = kind == SC_COLL_ALL_TO_ALL ? shape->n - 1 : 1;
       latency = shape->launch_s + (across ? net->pair_base_us + peers * net->pair_peer_us : g->pair_base_us - g->base_us[SC_PROTO_LL] + peers * g->pair_peer_us) * US
                 + inter * shape->inter_latency_s;
-      gpu_share = g->pair_share;
-      net_share = net->pair_share;
+      gpu_share = g->pair_share / sc_protocol_wire (p); /* measured with Simple */
+      net_share = net->pair_share / sc_protocol_wire (p);
       if (kind == SC_COLL_SEND_RECEIVE && across) /* fewer channels a peer in larger communicators */
-        net_share = MIN (net_share, PAIR_CHANNEL_BYTES_PER_S * (shape->n <= 2 ? 4 : shape->n <= 64 ? 2 : 1) / shape->library.nic_bytes_per_s);
+        most_bytes_per_s = PAIR_CHANNEL_BYTES_PER_S * (shape->n <= 2 ? 4 : shape->n <= 64 ? 2 : 1) / sc_protocol_wire (p);
       extra = kind == SC_COLL_ALL_TO_ALL ? g->pair_extra : 0;
       if (!across)
         fill = peers * g->pair_fill_us * US * saturating (chunk, g->pair_fill_bytes);
@@ -493,6 +507,7 @@ sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, 
   const double open = !across && p != SC_PROTO_SIMPLE && algo != SC_N_ALGOS ? channels_used (g, p, shape, bytes) / g->kernels : 1;
   const double copies = algo == SC_ALGO_RING || kind == SC_COLL_ALL_TO_ALL ? extra * chunk / g->link_bytes_per_s : 0;
   double wire = bytes * MAX (bound->intra_s_per_byte / gpu_share / open, bound->inter_s_per_byte / net_share) + copies / gpu_share / open;
+  wire = MAX (wire, bytes / most_bytes_per_s);
   if (algo == SC_ALGO_NVLS_TREE) /* what a channel moves at most */
     {
       const double most = NVLS_HEADS * shape->library.version->nvls_tree_max[g->generation][shape->n_domains > 2 ? 2 : 1] * 1e9;

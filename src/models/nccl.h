@@ -47,5 +47,9 @@ ScLibrary sc_nccl_library (const ScFabric *fabric, guint32 gpu);
 gboolean sc_nccl_choose (ScCollKind kind, const ScGroupShape *shape, double bytes, const ScCollective *row, ScProtocol protocol,
                          ScCollChoice *ret, const char **ret_why);
 
+/* The tuner's own estimate for @row in @protocol, the least of which it chooses; no forecast.  INFINITY: its version has no such
+ * algorithm for @kind, or not in this protocol. */
+double sc_nccl_estimate_s (const ScCollective *row, ScProtocol protocol, ScCollKind kind, const ScGroupShape *shape, double bytes);
+
 /* How long it lasts; see sc_collective_time(). */
 void sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, double bytes, const ScBound *bound);
