@@ -334,7 +334,8 @@ START_TEST (versions_take_only_what_they_have)
       for (double bytes = 8; bytes <= 8 * GIB; bytes *= 4)
         ck_assert_msg (has || choice_of (&r, first_had[_i].kind, bytes).row != first_had[_i].row, "%s takes %s for %.0f B over %u of %s",
                        name, first_had[_i].row->name, bytes, r.n, first_had[_i].topology);
-      const ScCommGroup group = { .kind = first_had[_i].kind, .gpus = r.gpus, .n = r.n, .bytes = GIB, .row = first_had[_i].row, .protocol = SC_N_PROTOS };
+      const ScCommGroup group = { .kind = first_had[_i].kind, .gpus = r.gpus, .n = r.n, .bytes = GIB, .row = first_had[_i].row,
+                                  .protocol = SC_N_PROTOS };
       ScCommResult result = { 0 };
       g_autoptr (GError) error = NULL;
       ck_assert_msg (sc_comms_run (r.comms, &group, 1, &result, NULL, &error) == has, "%s, %s forced over %u of %s", name,
@@ -704,7 +705,8 @@ compare_times (const Group *g, const ScCommGroup *call, gpointer data)
       g_autofree char *text = call_text (g, call, what_if_sizes[i]);
       const gboolean same = now.choice.row == before->choice.row && now.choice.protocol == before->choice.protocol;
       ck_assert_msg (same || call->row == NULL, "%s: another choice", text);
-      ck_assert_msg (isnan (now.seconds) || !same || now.seconds <= before->seconds * (1 + 1e-9) + TICK_S, "%s, %s: %.12g s, before %.12g s", text, c->name,
+      ck_assert_msg (isnan (now.seconds) || !same || now.seconds <= before->seconds * (1 + 1e-9) + TICK_S,
+                     "%s, %s: %.12g s, before %.12g s", text, c->name,
                      now.seconds, before->seconds);
       if (what_if_sizes[i] == c->bytes && same && !isnan (now.seconds))
         c->most = MAX (c->most, before->seconds / now.seconds);
