@@ -212,7 +212,7 @@ static const ScField background_fields[] = {
 const ScFieldTable sc_background_table = { .title = "topology: background[]", .fields = background_fields, PLAIN };
 
 static const ScChoice libraries[] = {
-  { "textbook", SC_TEXTBOOK, FALSE }, { "nccl-2.29", 2029, FALSE }, { "nccl-2.25", 2025, FALSE }, { "nccl-2.23", 2023, FALSE }, { "nccl-2.19", 2019, FALSE },
+  { "textbook", SC_TEXTBOOK, FALSE }, { "nccl-2.29", 2029, FALSE }, { "nccl-2.28", 2028, FALSE }, { "nccl-2.25", 2025, FALSE }, { "nccl-2.23", 2023, FALSE }, { "nccl-2.19", 2019, FALSE },
   { "nccl-2.18", 2018, FALSE },       { "nccl-2.14", 2014, FALSE }, { "nccl-2.8", 2008, FALSE },  { "nccl-2.5", 2005, FALSE },  { .name = NULL },
 };
 

@@ -70,7 +70,7 @@ static const struct
   { "libnccl.so.2.18.5", "nccl-2.18" },
   { "v2.5.7-1", "nccl-2.5" },
   { "2.30.7", "nccl-2.29" },
-  { "2.28.9", "nccl-2.25" },
+  { "2.28.9", "nccl-2.28" },
   { "2.24", "nccl-2.23" },
   { "2.4.8", "nccl-2.5" }, /* the oldest there is */
   { "2.99999999999999999999", "nccl-2.29" },
@@ -117,7 +117,7 @@ static const struct
   { 2023, 2029, &sc_collective_nvls, SC_COLL_ALL_REDUCE, 8, 1, { 0, 0, 25.0 } },
   { 2023, 2029, &sc_collective_chain, SC_COLL_BROADCAST, 8, 1, { 7.2, 15.9, 11.8 } },
   { 2023, 2029, &sc_collective_pat, SC_COLL_ALL_GATHER, 8, 8, { 0, 0, 42.4 } }, /* 8 + 3 x 14 / 3.5 + 2.8 x 8 */
-  { 2029, 2029, &sc_collective_nvls_tree, SC_COLL_ALL_REDUCE, 64, 8, { 0, 0, 150.4 } },
+  { 2028, 2029, &sc_collective_nvls_tree, SC_COLL_ALL_REDUCE, 64, 8, { 0, 0, 150.4 } },
   { 2023, 2025, &sc_collective_nvls_tree, SC_COLL_ALL_REDUCE, 64, 8, { 0, 0, 109 } },
   { 2019, 2019, &sc_collective_nvls_tree, SC_COLL_ALL_REDUCE, 64, 8, { 0, 0, 107 } },
   { 2018, 2029, &sc_collective_ring, SC_COLL_ALL_REDUCE, 8, 1, { 15.0, 40.6, 56.0 } },
@@ -125,7 +125,7 @@ static const struct
   { 2018, 2018, &sc_collective_tree, SC_COLL_ALL_REDUCE, 8, 1, { 15.2, 31.5, 56 } },
   { 2018, 2019, &sc_collective_nvls, SC_COLL_ALL_REDUCE, 8, 1, { 0, 0, 23 } },
   { 2008, 2014, &sc_collective_ring, SC_COLL_ALL_REDUCE, 8, 1, { 10.18, 36.6, 56.0 } },
-  { 2008, 2014, &sc_collective_ring, SC_COLL_ALL_REDUCE, 16, 2, { 37.0, 71.2, 122.8 } },
+  { 2008, 2014, &sc_collective_ring, SC_COLL_ALL_REDUCE, 16, 2, { 32.7, 71.2, 122.8 } },
   { 2008, 2014, &sc_collective_tree, SC_COLL_ALL_REDUCE, 8, 1, { 11.68, 21.9, 392 } },
   { 2005, 2005, &sc_collective_ring, SC_COLL_ALL_REDUCE, 8, 1, { 9.2, 38.6, 88.2 } },
   { 2005, 2005, &sc_collective_tree, SC_COLL_ALL_REDUCE, 8, 1, { 11.4, 31.0, 392 } },
@@ -135,7 +135,7 @@ static const struct
 static ScGroupShape
 h100_shape (ScFabric *fabric, const ScNcclVersion *version, guint ranks, guint nodes)
 {
-  ScGroupShape shape = { .n = ranks, .n_domains = nodes, .per_domain = ranks / nodes, .n_channels = nodes > 1 ? ranks / nodes : 1,
+  ScGroupShape shape = { .n = ranks, .n_domains = nodes, .per_domain = ranks / nodes, .n_channels = nodes > 1 ? ranks / nodes : 1, .rails = nodes > 1 ? ranks / nodes : 1,
                          .hops_inter = nodes > 1 ? nodes : 0, .inter_bytes_per_s = nodes > 1 ? 48.9e9 : INFINITY,
                          .intra_bytes_per_s = ranks > nodes ? 395e9 : INFINITY, .inter_latency_s = 5e-6, .intra_latency_s = 0.82e-6,
                          .launch_s = 4.45e-6 };

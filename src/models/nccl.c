@@ -25,6 +25,7 @@ struct _ScNcclVersion
   double tree_ll128[N_GENERATIONS][3];
   double tree_max[N_GENERATIONS][3];
   double nvls_tree_max[N_GENERATIONS][3];
+  double ll_inside;                               /* factor of LL's hops inside a node, on several nodes, in place of the cost of a post; 0: a post */
   double blackwell_channels;                      /* of the search on a Blackwell node: 8 of 90 GB/s or 16 of 45 */
   gboolean nvls, nvls_tree, pat;
 };
@@ -47,8 +48,18 @@ static const ScNcclVersion v2_29 = {
   .nvls_tree_max = NVLS_TREE_MAX, .blackwell_channels = 8, .nvls = TRUE, .nvls_tree = TRUE, .pat = TRUE,
 };
 
+static const ScNcclVersion v2_28 = {
+  "nccl-2.28", SOURCE "v2.28.3-1 and v2.28.9-1", 2028,
+  .base_us = { { 6.8, 14, 8.4 }, { 6.6, 14, 8.4 }, { 0 }, { 0 }, { 0 }, { 8, 8, 8 } },
+  .hop_us = { { { .6, 1.25, 4 }, { .6, 1.9, 3.4 }, { 0, 0, 3.7 }, { 0, 0, 25 }, { 0, 0, 25 }, { 0, 0, 4 } },
+              { { 1, 1.9, 4 }, { 1, 2.5, 5.7 }, { 0, 0, 3.7 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 4 } },
+              { { 5, 8.5, 14 }, { 2.7, 4, 14 }, { 0, 0, 31 }, { 0, 0, 18 }, { 0, 0, 20.9 }, { 0, 0, 14 } } },
+  .ll_max = LL_MAX, .ring_ll128 = { 20, 20, 36.7, 73.4 }, .tree_ll128 = TREE_LL128_OLD, .tree_max = TREE_MAX,
+  .nvls_tree_max = NVLS_TREE_MAX, .blackwell_channels = 16, .nvls = TRUE, .nvls_tree = TRUE, .pat = TRUE,
+};
+
 static const ScNcclVersion v2_25 = {
-  "nccl-2.25", SOURCE "v2.25.1-1 to v2.28.9-1", 2025,
+  "nccl-2.25", SOURCE "v2.25.1-1 to v2.27.7-1", 2025,
   .base_us = { { 6.8, 14, 8.4 }, { 6.6, 14, 8.4 }, { 0 }, { 0 }, { 0 }, { 8, 8, 8 } },
   .hop_us = { { { .6, 1.25, 4 }, { .6, 1.9, 3.4 }, { 0, 0, 3.7 }, { 0, 0, 25 }, { 0, 0, 25 }, { 0, 0, 4 } },
               { { 1, 1.9, 4 }, { 1, 2.5, 5.7 }, { 0, 0, 3.7 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 4 } },
@@ -94,7 +105,7 @@ static const ScNcclVersion v2_14 = {
               { { 1, 1.9, 28 }, { 1, 2.5, 5.7 }, { 0, 0, 3.7 }, { 0 }, { 0 }, { 0 } },
               { { 5, 7.5, 50 }, { 2.7, 4, 9.6 }, { 0, 0, 31 }, { 0 }, { 0 }, { 0 } } },
   .ll_max = LL_MAX, .ring_ll128 = { 20, 20, 36.7, 36.7 }, .tree_ll128 = TREE_LL128_OLD, .tree_max = TREE_MAX,
-  .nvls_tree_max = NVLS_TREE_MAX, .blackwell_channels = 16,
+  .nvls_tree_max = NVLS_TREE_MAX, .ll_inside = 1.8, .blackwell_channels = 16,
 };
 
 static const ScNcclVersion v2_8 = {
@@ -104,7 +115,7 @@ static const ScNcclVersion v2_8 = {
               { { 1, 1.9, 28 }, { 1, 2.5, 5.7 }, { 0, 0, 4 }, { 0 }, { 0 }, { 0 } },
               { { 5, 7.5, 50 }, { 2.7, 4, 9.6 }, { 0, 0, 31 }, { 0 }, { 0 }, { 0 } } },
   .ll_max = LL_MAX, .ring_ll128 = { 20, 20, 36.7, 36.7 }, .tree_ll128 = TREE_LL128_OLD, .tree_max = TREE_MAX,
-  .nvls_tree_max = NVLS_TREE_MAX, .blackwell_channels = 16,
+  .nvls_tree_max = NVLS_TREE_MAX, .ll_inside = 1.8, .blackwell_channels = 16,
 };
 
 static const ScNcclVersion v2_5 = {
@@ -117,7 +128,7 @@ static const ScNcclVersion v2_5 = {
   .nvls_tree_max = NVLS_TREE_MAX, .blackwell_channels = 16,
 };
 
-static const ScNcclVersion *const versions[] = { &v2_29, &v2_25, &v2_23, &v2_19, &v2_18, &v2_14, &v2_8, &v2_5, NULL };
+static const ScNcclVersion *const versions[] = { &v2_29, &v2_28, &v2_25, &v2_23, &v2_19, &v2_18, &v2_14, &v2_8, &v2_5, NULL };
 
 /* Size-dependent correction of the tree's bandwidth: entry i is for 2^(6 + i) bytes. */
 static const double tree_correction[SC_N_PROTOS][24] = {
@@ -301,6 +312,7 @@ estimate_us (ScAlgo algo, ScProtocol p, ScCollKind kind, const ScGroupShape *sha
   const Hop inside = shape->library.gpu == &measured_pcie ? PCIE : NVLINK;
   const gboolean chain = kind == SC_COLL_BROADCAST || kind == SC_COLL_REDUCE;
   const double steps = kind == SC_COLL_ALL_REDUCE ? 2 * (n - 1) : chain ? n : n - 1;
+  const double hop_inside = v->hop_us[inside][algo][p] * (nodes > 1 && p == SC_PROTO_LL && v->ll_inside > 0 ? v->ll_inside : 1);
   double channels, each;
   search_graph (shape, &channels, &each);
   const double bus = channels * each, levels = nodes > 1 ? log2 (nodes) : 0;
@@ -311,11 +323,11 @@ estimate_us (ScAlgo algo, ScProtocol p, ScCollKind kind, const ScGroupShape *sha
       {
         const double across = nodes > 1 ? (kind == SC_COLL_ALL_REDUCE ? 2 : 1) * (nodes - 1) : 0;
         const double hop = v->hop_us[NETWORK][per > 1 ? SC_ALGO_RING : SC_ALGO_TREE][p];
-        const double post = nodes > 1 ? p == SC_PROTO_SIMPLE ? 3 : 1 : 0;
+        const double post = nodes <= 1 || v->ll_inside > 0 ? 0 : p == SC_PROTO_SIMPLE ? 3 : 1;
         if (chain) /* counted once, as every channel runs the same way */
-          latency += nodes > 1 ? hop : v->hop_us[inside][algo][p];
+          latency += nodes > 1 ? hop : hop_inside;
         else
-          latency += (steps - across) * MAX (v->hop_us[inside][algo][p], post) + across * hop;
+          latency += (steps - across) * MAX (hop_inside, post) + across * hop;
         if (p == SC_PROTO_LL)
           rate = MIN (v->ll_max[gen][size], bus / 2);
         else if (p == SC_PROTO_LL128)
@@ -333,7 +345,7 @@ estimate_us (ScAlgo algo, ScProtocol p, ScCollKind kind, const ScGroupShape *sha
           rate = MIN (rate / 3.8, v->ll_max[gen][size]);
         else if (p == SC_PROTO_LL128)
           rate = MIN (rate * (nodes <= 1 ? 7.0 / 9 : 120.0 / 128), channels * v->tree_ll128[gen][size]);
-        latency += 2 * ((per - 1) * v->hop_us[inside][algo][p] + levels * v->hop_us[NETWORK][algo][p]);
+        latency += 2 * ((per - 1) * hop_inside + levels * v->hop_us[NETWORK][algo][p]);
         const double power = bytes >= 64 ? floor (log2 (bytes / 64)) : -1;
         const double correction = power >= 0 && power < 24 ? tree_correction[p][(guint) power] : 1;
         return latency + bytes / (1e3 * rate / 2 * correction);
