@@ -1016,6 +1016,8 @@ START_TEST (link_names_say_where)
   g_autoptr (ScFabric) g = fabric_of (classic);
   g_autofree char *plain = sc_fabric_link_name (g, g->tier_up[0][1] + 1);
   ck_assert_str_eq (plain, "leaf 1 down-links");
+  for (guint k = 0; k < SC_N_LINK_KINDS; k++)
+    ck_assert_msg (sc_link_kind_name ((ScLinkKind) k) != NULL, "kind %u has no name", k);
 }
 END_TEST
 

@@ -810,8 +810,8 @@ const char *
 sc_link_kind_name (ScLinkKind kind)
 {
   static const char *const names[] = {
-    [SC_LINK_NVLINK_OUT] = "nvlink_out", [SC_LINK_NVLINK_IN] = "nvlink_in", [SC_LINK_PCIE_OUT] = "pcie_out",
-    [SC_LINK_PCIE_IN] = "pcie_in", [SC_LINK_SWITCH_UP] = "switch_up", [SC_LINK_SWITCH_DOWN] = "switch_down",
+    [SC_LINK_NVLINK_OUT] = "nvlink_out", [SC_LINK_NVLINK_IN] = "nvlink_in", [SC_LINK_LANES] = "nvlink_lanes",
+    [SC_LINK_PCIE_OUT] = "pcie_out", [SC_LINK_PCIE_IN] = "pcie_in", [SC_LINK_SOCKET] = "socket", [SC_LINK_SWITCH_UP] = "switch_up", [SC_LINK_SWITCH_DOWN] = "switch_down",
     [SC_LINK_NIC_OUT] = "nic_out", [SC_LINK_NIC_IN] = "nic_in", [SC_LINK_UP] = "tier_up", [SC_LINK_DOWN] = "tier_down",
   };
   G_STATIC_ASSERT (G_N_ELEMENTS (names) == SC_N_LINK_KINDS);
