@@ -43,8 +43,8 @@ static double
 chain_alone_s (ScCollKind kind, const ScGroupShape *shape, double bytes)
 {
   const double each = chain_connection_bytes (kind, shape, 0, bytes), chunk = MIN (each, CHAIN_CHUNK_BYTES);
-  const guint hops = shape->n - 1;
-  const double inter = hops * shape->hops_inter / (double) shape->n, intra = hops - inter;
+  const double hops = shape->n - 1.0; /* a product of counts passes 32 bits above 65,536 ranks */
+  const double inter = hops * shape->hops_inter / shape->n, intra = hops - inter;
   const double slow = MIN (shape->inter_bytes_per_s, shape->intra_bytes_per_s);
   return shape->launch_s + (each - chunk) / slow + inter * chunk / shape->inter_bytes_per_s
          + intra * chunk / shape->intra_bytes_per_s + inter * shape->inter_latency_s + intra * shape->intra_latency_s;
