@@ -185,7 +185,7 @@ sc_collective_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *s
   choice->row->path (kind, shape, &intra, &inter);
   choice->latency_s = MIN (choice->alone_s, shape->launch_s + intra * shape->intra_latency_s + inter * shape->inter_latency_s);
   /* The closed form knows a ring's links; where the row's own need more, they win, and what is sent at once they pace alone. */
-  const double wire = bytes * MAX (bound->intra_s_per_byte, bound->inter_s_per_byte);
+  const double wire = sc_protocol_wire (choice->protocol) * bytes * MAX (bound->intra_s_per_byte, bound->inter_s_per_byte);
   if (choice->row->at_once && wire > 0)
     choice->alone_s = choice->latency_s + wire;
   else

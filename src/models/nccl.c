@@ -527,6 +527,8 @@ sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, 
     }
   if (shape->pair_bytes_per_s > 0 && choice->row->connection_bytes != NULL)
     wire = MAX (wire, choice->row->connection_bytes (kind, shape, 0, bytes) / gpu_share / shape->pair_bytes_per_s);
+  /* shares of pairs are Simple's: flags of a forced protocol cross the same links */
+  wire = MAX (wire, sc_protocol_wire (p) * bytes * MAX (bound->intra_s_per_byte, bound->inter_s_per_byte));
   choice->latency_s = latency;
   choice->alone_s = latency + fill + wire;
 }
