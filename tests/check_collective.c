@@ -1158,7 +1158,7 @@ END_TEST
 
 START_TEST (latency_grows_with_the_ring_up_to_millions_of_ranks)
 {
-  double before = 0;
+  double before = 0, chain_before = 0;
   for (guint n = 8; n <= 8000000; n = n * 5 / 4)
     {
       const ScGroupShape shape = { .n = n, .n_domains = n / 8, .n_channels = 8, .hops_inter = n / 8, .inter_bytes_per_s = 50e9,
@@ -1166,7 +1166,95 @@ START_TEST (latency_grows_with_the_ring_up_to_millions_of_ranks)
       const double now = sc_ring_time_s (&shape, n - 1, 8);
       ck_assert_msg (now > before, "%u ranks: %g s, fewer took %g s", n, now, before);
       before = now;
+      const double chain = sc_collective_chain.alone_s (SC_COLL_BROADCAST, &shape, 8);
+      ck_assert_msg (chain > chain_before, "chain of %u ranks: %g s, fewer took %g s", n, chain, chain_before);
+      chain_before = chain;
     }
+}
+END_TEST
+
+/* The group begins and ends in node 0: its ring is in two nodes, but its ranks in order are in three runs. */
+START_TEST (a_group_that_comes_back_to_its_first_node_is_uneven)
+{
+  static const guint32 gpus[] = { 1, 8, 9, 0 };
+  const Cluster cluster = { .name = "comes back", .fabric = { .nodes = 2, LATE } };
+  g_autoptr (ScTopology) t = cluster_topology (&cluster);
+  g_autoptr (ScComms) folded = sc_comms_new (t, 16, FALSE, NULL), unfolded = sc_comms_new (t, 16, TRUE, NULL);
+  static const ScCollective *const even_only[] = { &sc_collective_collnet, &sc_collective_hierarchical, &sc_collective_pxn,
+                                                   &sc_collective_nvls_tree };
+  for (const ScCollective *const *row = sc_collective_all (); *row != NULL; row++)
+    for (guint kind = 0; kind < SC_COLL_SEND; kind++)
+      {
+        if (((*row)->kinds & 1u << kind) == 0)
+          continue;
+        const ScCommGroup group = { (ScCollKind) kind, gpus, G_N_ELEMENTS (gpus), MIN ((*row)->max_bytes, 64e6), *row, SC_N_PROTOS };
+        const guint ran = compare_runs (folded, unfolded, &group, 1, cluster.name, "alone");
+        for (guint i = 0; i < G_N_ELEMENTS (even_only); i++)
+          ck_assert (*row != even_only[i] || ran == 0);
+      }
+}
+END_TEST
+
+START_TEST (switches_reduce_only_for_gpus_that_reach_them)
+{
+  static const guint32 gpus[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+  const Cluster cluster = { .name = "dead NVLink", .fabric = { .nodes = 1, LATE }, .library = 2029 };
+  for (guint dead = 0; dead < 2; dead++)
+    {
+      g_autoptr (ScTopology) t = cluster_topology (&cluster);
+      t->types[0].nvls = TRUE;
+      t->types[0].pcie_bytes_per_s.value = 25e9;
+      if (dead > 0)
+        fix_fault (t, SC_FAULT_NVLINK, 0, 3, 0);
+      g_autoptr (ScComms) comms = sc_comms_new (t, 8, FALSE, NULL);
+      const ScCommGroup group = { SC_COLL_ALL_REDUCE, gpus, 8, 256e6, NULL, SC_N_PROTOS };
+      ScCommResult result;
+      ck_assert (sc_comms_run (comms, &group, 1, &result, NULL, NULL));
+      ck_assert_msg ((result.choice.row == &sc_collective_nvls) == (dead == 0), "%u dead: %s", dead, result.choice.row->name);
+    }
+}
+END_TEST
+
+/* What flags a protocol adds cross the links too, whatever the row. */
+START_TEST (alone_a_call_of_a_forced_protocol_lasts_what_it_says)
+{
+  static const guint32 gpus[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+  const Cluster cluster = { .name = "protocols", .fabric = { .nodes = 2, LATE }, .library = 2029 };
+  g_autoptr (ScTopology) t = cluster_topology (&cluster);
+  g_autoptr (ScComms) comms = sc_comms_new (t, 16, FALSE, NULL);
+  guint ran = 0;
+  for (const ScCollective *const *row = sc_collective_all (); *row != NULL; row++)
+    for (guint call = 0; call < SC_N_COLLS * SC_N_PROTOS * 2; call++)
+      {
+        const ScCollKind kind = (ScCollKind) (call / 2 / SC_N_PROTOS);
+        const guint n = kind == SC_COLL_SEND ? 2 : call % 2 > 0 ? 16 : 8;
+        const ScCommGroup group = { kind, gpus, n, MIN ((*row)->max_bytes, 64e6), *row, (ScProtocol) (call / 2 % SC_N_PROTOS) };
+        ScCommResult result;
+        if (((*row)->kinds & 1u << kind) == 0 || !sc_comms_run (comms, &group, 1, &result, NULL, NULL))
+          continue;
+        ran++;
+        assert_time (sc_time_from_s (result.seconds), result.choice.alone_s, 3, "%s %s %s over %u", (*row)->name,
+                     sc_protocol_name (group.protocol), sc_coll_kind_name (kind), n);
+      }
+  ck_assert_uint_ge (ran, 60);
+}
+END_TEST
+
+START_TEST (a_send_between_nodes_costs_what_a_send_receive_of_two_costs)
+{
+  static const guint32 gpus[] = { 0, 8 };
+  const Cluster cluster = { .name = "send", .fabric = { .nodes = 2, LATE }, .library = 2029 };
+  g_autoptr (ScTopology) t = cluster_topology (&cluster);
+  g_autoptr (ScComms) comms = sc_comms_new (t, 16, FALSE, NULL);
+  double latency[2];
+  for (guint i = 0; i < 2; i++)
+    {
+      const ScCommGroup group = { i == 0 ? SC_COLL_SEND : SC_COLL_SEND_RECEIVE, gpus, 2, 8, NULL, SC_N_PROTOS };
+      ScCommResult result;
+      ck_assert (sc_comms_run (comms, &group, 1, &result, NULL, NULL));
+      latency[i] = result.choice.latency_s;
+    }
+  ck_assert_double_eq_tol (latency[0], latency[1], 1e-12);
 }
 END_TEST
 
@@ -1183,6 +1271,10 @@ collective_suite (void)
   tcase_add_loop_test (alone, all_reduce_costs_what_reduce_scatter_and_all_gather_cost, 0, G_N_ELEMENTS (shapes));
   tcase_add_loop_test (alone, longer_calls_take_longer, 0, G_N_ELEMENTS (shapes));
   tcase_add_test (alone, larger_groups_take_longer);
+  tcase_add_test (alone, a_group_that_comes_back_to_its_first_node_is_uneven);
+  tcase_add_test (alone, switches_reduce_only_for_gpus_that_reach_them);
+  tcase_add_test (alone, alone_a_call_of_a_forced_protocol_lasts_what_it_says);
+  tcase_add_test (alone, a_send_between_nodes_costs_what_a_send_receive_of_two_costs);
   tcase_add_loop_test (alone, the_fastest_row_is_chosen, 0, G_N_ELEMENTS (shapes));
   suite_add_tcase (s, alone);
   TCase *const messages = tcase_create ("messages");

@@ -40,6 +40,7 @@ typedef struct
   guint  n;               /* ranks */
   guint  n_domains;       /* NVLink domains (nodes, where there is no NVLink) they sit in */
   guint  per_domain;      /* most ranks in one of them */
+  gboolean ragged;        /* runs of ranks in one domain, in rank order, are not n / n_domains long each */
   guint  n_channels;      /* rings that run side by side: one per rail across domains, one per set of lanes in a mesh; else 1 */
   guint  rails;           /* NICs of a domain that they use; 1 inside a domain */
   guint  hops_inter;      /* hops of one ring that leave a domain */
@@ -206,11 +207,11 @@ double sc_rank_intra_bytes_per_s (const ScGroupShape *shape);
 /* What a rank sends one other of its domain with: in a mesh one set of lanes, else all it has. */
 double sc_pair_intra_bytes_per_s (const ScGroupShape *shape);
 
-/* Do all domains hold as many ranks? */
+/* Do all domains hold as many ranks, one domain after another? */
 static inline gboolean
 sc_shape_is_even (const ScGroupShape *shape)
 {
-  return shape->n % shape->n_domains == 0 && shape->n / shape->n_domains == shape->per_domain;
+  return !shape->ragged && shape->n % shape->n_domains == 0 && shape->n / shape->n_domains == shape->per_domain;
 }
 
 /* Seconds per byte of the narrowest link where @n_channels rings share a buffer: the bound of ring-like rows. */

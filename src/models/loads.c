@@ -158,6 +158,24 @@ most_per_domain (const ScFabric *f, const guint32 *gpus, guint n)
   return most;
 }
 
+/* A group that begins and ends in one domain has more runs in rank order than its ring has domains. */
+static gboolean
+is_ragged (const ScFabric *f, const guint32 *gpus, const ScGroupShape *s)
+{
+  g_auto (ScDomains) domains = sc_group_domains (f, gpus, s->n);
+  return domains.n != s->n_domains || domains.least != s->per_domain;
+}
+
+/* Its first member's; switches reduce only what all members can send them. */
+static ScLibrary
+library_of (const ScFabric *f, const guint32 *gpus, guint n)
+{
+  ScLibrary library = sc_nccl_library (f, gpus[0]);
+  for (guint i = 0; i < n && library.nvls; i++)
+    library.nvls = f->nvlink_out[gpus[i]] != SC_NONE && sc_fabric_node_type (f, gpus[i])->nvls;
+  return library;
+}
+
 /* Shape of a group that puts nothing on links: one hop of each kind is enough to know the latencies. */
 static ScGroupShape
 shape_of_scalars (const ScFabric *f, const guint32 *gpus, guint n)
@@ -380,7 +398,7 @@ sc_loads_new (const ScLayout *layout, const ScFabric *fabric, const ScNeed *need
       if (comm->kind == SC_COMM_WORLD)
         {
           *s = shape_of_scalars (fabric, gpus, comm->n);
-          s->library = sc_nccl_library (fabric, gpus[0]);
+          s->library = library_of (fabric, gpus, comm->n);
           continue;
         }
       const gboolean send = comm->kind == SC_COMM_PP_FORWARD || comm->kind == SC_COMM_PP_BACKWARD;
@@ -391,12 +409,13 @@ sc_loads_new (const ScLayout *layout, const ScFabric *fabric, const ScNeed *need
       const guint32 first_load = loads->len;
       walk_row (&w, row, gpus, comm->n, walk.kind, 1);
       *s = (ScGroupShape) { .n = comm->n, .n_channels = send ? 1 : sc_ring_channels (fabric, gpus, comm->n),
-                            .rails = send ? 1 : sc_ring_rails (fabric, gpus, comm->n),
-                            .hops_inter = w.hops_inter, .flows = fabric->flows, .n_domains = MAX (w.hops_inter, 1),
+                            .rails = send ? 1 : sc_ring_rails (fabric, gpus, comm->n), .hops_inter = w.hops_inter,
+                            .flows = fabric->flows, .n_domains = send ? 1 + w.hops_inter : MAX (w.hops_inter, 1),
                             .per_domain = most_per_domain (fabric, gpus, comm->n),
                             .inter_bytes_per_s = INFINITY, .intra_bytes_per_s = INFINITY,
                             .inter_latency_s = w.inter_latency_s, .intra_latency_s = w.intra_latency_s, .pair_bytes_per_s = w.pair_bytes_per_s,
-                            .launch_s = fabric->topology->collective_launch_s.value, .library = sc_nccl_library (fabric, gpus[0]) };
+                            .launch_s = fabric->topology->collective_launch_s.value, .library = library_of (fabric, gpus, comm->n) };
+      s->ragged = is_ragged (fabric, gpus, s);
       find_rates (&w, first_load, s);
       find_bound (&w, s, &walk, sum);
       forget_kinds (&w, first_load);
