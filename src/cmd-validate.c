@@ -84,6 +84,13 @@ validate_collectives (const ValidateOptions *options, GString *out, GError **err
     }
   if (!options->check || result->passes)
     return TRUE;
+  if (result->errors.all.n == 0)
+    {
+      const ScSweepResult *const first = g_ptr_array_index (result->sweeps, 0);
+      g_set_error (error, SC_CMD_ERROR, SC_CMD_ERROR_CONDITION, "--check: no row of %u sweep%s could be judged; %s: %s", result->sweeps->len,
+                   result->sweeps->len == 1 ? "" : "s", first->sweep->id, first->skipped);
+      return FALSE;
+    }
   GString *missed = g_string_new (NULL);
   for (guint f = 0; f < SC_N_FAMILIES; f++)
     if (!result->families[f].passes)
@@ -112,7 +119,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
       "Only those whose id, collective, GPU, fabric, version, note or source matches", "REGEX" },
     { "format", 'f', 0, G_OPTION_ARG_FILENAME, &options.format, "text (the default), csv, json or markdown", "NAME" },
     { "jobs", 'j', 0, G_OPTION_ARG_INT, &options.jobs, "Threads; 0, the default: one for each processor", "N" },
-    { "check", 0, 0, G_OPTION_ARG_NONE, &options.check, "Exit with status 1 where a family of systems misses its target", NULL },
+    { "check", 0, 0, G_OPTION_ARG_NONE, &options.check, "Exit with status 1 where a family of systems misses its target, or nothing is judged", NULL },
     { NULL, 0, 0, 0, NULL, NULL, NULL },
   };
   gboolean done;

@@ -9,6 +9,7 @@
 #define MAX_ROWS 20000
 #define MAX_GPUS 1000000
 #define MAX_BYTES 1e15
+#define MIN_TIME_US 1e-3
 #define MAX_TIME_US 1e12
 #define MAX_OVERRIDES 64
 
@@ -110,23 +111,21 @@ sc_overrides_from_json (const ScJson *json, const cJSON *item, GError **error)
   return (char **) g_ptr_array_free (g_steal_pointer (&set), FALSE);
 }
 
-/* A size or a time; @zero_too: 0 and null mean that it is not stated. */
+/* A size, or with @min a time: 0 and null mean that it is not stated. */
 static gboolean
-read_figure (const ScJson *json, const cJSON *item, double max, gboolean zero_too, double *ret, GError **error)
+read_figure (const ScJson *json, const cJSON *item, double min, double max, double *ret, GError **error)
 {
-  if (zero_too && cJSON_IsNull (item))
-    {
-      *ret = 0;
-      return TRUE;
-    }
-  const double value = cJSON_IsNumber (item) ? item->valuedouble : NAN;
-  if (value >= 0 && value <= max)
+  const double value = cJSON_IsNumber (item) ? item->valuedouble : min > 0 && cJSON_IsNull (item) ? 0 : NAN;
+  if (value == 0 || (value >= min && value <= max))
     {
       *ret = value;
       return TRUE;
     }
   g_autofree char *found = sc_json_found (item);
-  sc_json_fail (json, item, NULL, error, "found %s, expected a number from 0 to %g", found, max);
+  if (min > 0)
+    sc_json_fail (json, item, NULL, error, "found %s, expected 0 or a number from %g to %g", found, min, max);
+  else
+    sc_json_fail (json, item, NULL, error, "found %s, expected a number from 0 to %g", found, max);
   return FALSE;
 }
 
@@ -152,8 +151,8 @@ read_rows (const ScJson *json, const cJSON *array, ScSweep *sweep, GError **erro
           return FALSE;
         }
       ScSweepRow *const to = &sweep->rows[sweep->n_rows++];
-      if (!read_figure (json, row->child, MAX_BYTES, FALSE, &to->bytes, error)
-          || !read_figure (json, row->child->next, MAX_TIME_US, TRUE, &to->time_s, error))
+      if (!read_figure (json, row->child, 0, MAX_BYTES, &to->bytes, error)
+          || !read_figure (json, row->child->next, MIN_TIME_US, MAX_TIME_US, &to->time_s, error))
         return FALSE;
       to->time_s *= 1e-6;
     }

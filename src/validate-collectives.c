@@ -120,6 +120,8 @@ read_call (const ScSweep *sweep, ScCommGroup *ret)
     return g_strdup_printf ("no algorithm for %s", sc_coll_kind_name (ret->kind));
   if (!sc_forced_algo (sweep->algo, &ret->row, &ret->protocol))
     return g_strdup_printf ("forced algorithm \"%s\" is not known", sweep->algo);
+  if (sweep->nccl != NULL && sc_nccl_version_of (sweep->nccl) == NULL)
+    return g_strdup_printf ("version of NCCL \"%s\" is not known, expected one such as 2.26.2", sweep->nccl);
   if (sweep->gpus < 2)
     return g_strdup ("one GPU alone");
   if ((guint64) sweep->nodes * sweep->gpus_per_node != sweep->gpus)
@@ -375,7 +377,7 @@ sc_validate_collectives (const ScSystems *systems, GPtrArray *sweeps, guint jobs
       errors_merge (&all->errors, &r->errors);
       errors_merge (&all->of_use[r->sweep->use], &r->errors);
     }
-  all->passes = TRUE;
+  all->passes = all->errors.all.n > 0;
   for (guint f = 0; f < SC_N_FAMILIES; f++)
     {
       ScFamilyResult *const family = &all->families[f];

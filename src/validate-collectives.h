@@ -73,7 +73,7 @@ typedef struct
   guint      n_rows, n_rows_skipped;  /* in sweeps that were skipped */
   guint      n_states[SC_N_POINT_STATES];
   guint      n_sweeps_skipped;
-  gboolean   passes;                  /* every family meets its targets */
+  gboolean   passes;                  /* some rows were judged, and every family meets its targets */
 } ScCollectivesResult;
 
 void sc_collectives_result_free (ScCollectivesResult *result);

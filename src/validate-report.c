@@ -149,7 +149,7 @@ write_families (const ScCollectivesResult *all, gboolean markdown, GString *out)
           }
     }
   words (&t, "all");
-  words (&t, all->passes ? "pass" : "miss");
+  words (&t, all->errors.all.n == 0 ? "-" : all->passes ? "pass" : "miss");
   cell (&t, g_strdup_printf ("%u", all->sweeps->len - all->n_sweeps_skipped));
   cell (&t, g_strdup_printf ("%u", all->errors.all.n));
   add_error_row (&t, &all->errors, INFINITY, INFINITY);

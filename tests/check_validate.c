@@ -124,7 +124,8 @@ static const struct
   { HEAD "\"rows\":[[8,1e999]]}", NULL },
   { HEAD "\"gpus\":9,\"rows\":[[8,1]]}", NULL }, /* twice */
   { HEAD "\"nodes\":1}", "s.jsonl:1: /rows: missing, expected an array of [bytes, microseconds] or [bytes, microseconds, algbw, busbw]" },
-  { HEAD "\"rows\":[[8,-1]]}", "s.jsonl:1: /rows/0/1: found -1, expected a number from 0 to 1e+12" },
+  { HEAD "\"rows\":[[8,-1]]}", "s.jsonl:1: /rows/0/1: found -1, expected 0 or a number from 0.001 to 1e+12" },
+  { HEAD "\"rows\":[[8,1e-300]]}", "s.jsonl:1: /rows/0/1: found 1e-300, expected 0 or a number from 0.001 to 1e+12" },
   { HEAD "\"rows\":[[null,1]]}", "s.jsonl:1: /rows/0/0: found null, expected a number from 0 to 1e+15" },
   { HEAD "\"rows\":[[1e300,1]]}", "s.jsonl:1: /rows/0/0: found 1e+300, expected a number from 0 to 1e+15" },
   { HEAD "\"rows\":[[8]]}", NULL },
@@ -312,11 +313,12 @@ START_TEST (what_no_rule_knows_is_skipped_with_its_words)
                                         "{\"collective\":\"all_reduce\",\"gpu\":\"H100\",\"gpus\":9,\"nodes\":2,\"rows\":[[8,1]]}\n"
                                         "{\"collective\":\"juggle\",\"gpu\":\"H100\",\"gpus\":8,\"rows\":[[8,1]]}\n"
                                         "{\"collective\":\"all_reduce\",\"gpu\":\"H100\",\"gpus\":1,\"rows\":[[8,1]]}\n"
+                                        "{\"collective\":\"all_reduce\",\"gpu\":\"H100\",\"gpus\":8,\"nccl\":\"latest\",\"rows\":[[8,1]]}\n"
                                         "{\"collective\":\"all_reduce\",\"gpu\":\"H100\",\"gpus\":8,\"rows\":[[0,1],[8,0]]}",
                                         NULL, NULL);
   g_autoptr (ScCollectivesResult) result = sc_validate_collectives (systems, sweeps, 1);
   const char *const why[] = { "no system is known for Abacus", NULL, "no-such", "9 GPUs are not 2 nodes of 5", "no collective is called juggle",
-                              "one GPU alone", "no row has a size and a time" };
+                              "one GPU alone", "NCCL \"latest\" is not known", "no row has a size and a time" };
   ck_assert_uint_eq (result->sweeps->len, G_N_ELEMENTS (why));
   for (guint i = 0; i < G_N_ELEMENTS (why); i++)
     {
