@@ -41,16 +41,6 @@ comm_options_clear (CommOptions *o)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (CommOptions, comm_options_clear)
 
-static gboolean G_GNUC_PRINTF (2, 3) fail_usage (GError **error, const char *format, ...)
-{
-  va_list args;
-  va_start (args, format);
-  g_autofree char *message = g_strdup_vprintf (format, args);
-  va_end (args);
-  g_set_error (error, SC_CMD_ERROR, SC_CMD_ERROR_USAGE, "comm: %s", message);
-  return FALSE;
-}
-
 /* ---- Options ---- */
 
 /* Letters and digits only, in lower case: "NVLSTree" is "nvls-tree". */
@@ -90,7 +80,7 @@ parse_library (CommOptions *o, GError **error)
   const char *const release = g_str_has_prefix (o->nccl, "nccl-") ? o->nccl + strlen ("nccl-") : o->nccl;
   const ScNcclVersion *const version = g_ascii_isdigit (*release) ? sc_nccl_version_of (release) : NULL;
   if (version == NULL || !g_str_has_prefix (release, "2."))
-    return fail_usage (error, "--nccl: found \"%s\", expected a release such as 2.26.2, or textbook", o->nccl);
+    return sc_cmd_fail_usage ("comm", error, "--nccl: found \"%s\", expected a release such as 2.26.2, or textbook", o->nccl);
   o->library = sc_nccl_version_number (version);
   return TRUE;
 }
@@ -104,10 +94,10 @@ parse_forced (CommOptions *o, GError **error)
       g_autoptr (GString) names = g_string_new (NULL);
       for (const ScCollective *const *row = sc_collective_all (); *row != NULL; row++)
         g_string_append_printf (names, "%s%s", names->len > 0 ? ", " : "", (*row)->name);
-      return fail_usage (error, "--algo: found \"%s\", expected one of %s", o->algo, names->str);
+      return sc_cmd_fail_usage ("comm", error, "--algo: found \"%s\", expected one of %s", o->algo, names->str);
     }
   if (o->proto != NULL && !sc_protocol_find (o->proto, &o->protocol))
-    return fail_usage (error, "--proto: found \"%s\", expected LL, LL128 or Simple", o->proto);
+    return sc_cmd_fail_usage ("comm", error, "--proto: found \"%s\", expected LL, LL128 or Simple", o->proto);
   return TRUE;
 }
 
@@ -124,16 +114,16 @@ parse_sizes (CommOptions *o, GError **error)
   if (o->min == NULL)
     o->min_bytes = MIN (o->max_bytes, o->min_bytes);
   if (o->max_bytes < o->min_bytes)
-    return fail_usage (error, "--maxbytes: found %s, expected no less than --minbytes (%s)", o->max, o->min);
+    return sc_cmd_fail_usage ("comm", error, "--maxbytes: found %s, expected no less than --minbytes (%s)", o->max, o->min);
   o->times = 2;
   if (o->factor != NULL)
     {
       char *end;
       o->times = g_ascii_strtod (o->factor, &end);
       if (end == o->factor || *end != '\0' || !(o->times > 1 && o->times <= MAX_FACTOR))
-        return fail_usage (error, "--stepfactor: found \"%s\", expected a number above 1, to 1048576", o->factor);
+        return sc_cmd_fail_usage ("comm", error, "--stepfactor: found \"%s\", expected a number above 1, to 1048576", o->factor);
       if (o->step != NULL)
-        return fail_usage (error, "--stepfactor and --stepbytes: found both, expected one");
+        return sc_cmd_fail_usage ("comm", error, "--stepfactor and --stepbytes: found both, expected one");
     }
   return TRUE;
 }
@@ -146,11 +136,11 @@ parse_options (CommOptions *o, GError **error)
       || !parse_sizes (o, error) || !parse_forced (o, error) || !parse_library (o, error))
     return FALSE;
   if (o->measured != NULL && (o->groups != NULL || o->factor != NULL || o->step != NULL))
-    return fail_usage (error, "--measured runs what the log has: found %s as well",
+    return sc_cmd_fail_usage ("comm", error, "--measured runs what the log has: found %s as well",
                        o->groups != NULL ? "--group" : o->factor != NULL ? "--stepfactor" : "--stepbytes");
   for (char **set = o->inputs.set; set != NULL && *set != NULL; set++)
     if (!g_str_has_prefix (*set, "topology."))
-      return fail_usage (error, "--set %s: found no workload here, expected topology.KEY", *set);
+      return sc_cmd_fail_usage ("comm", error, "--set %s: found no workload here, expected topology.KEY", *set);
   return TRUE;
 }
 
@@ -162,7 +152,7 @@ find_format (const char *name, GError **error)
   for (guint i = 0; i < n; i++)
     if (name == NULL || strcmp (all[i].name, name) == 0)
       return &all[i];
-  fail_usage (error, "--format: found \"%s\", expected text, csv or json", name);
+  sc_cmd_fail_usage ("comm", error, "--format: found \"%s\", expected text, csv or json", name);
   return NULL;
 }
 
@@ -171,7 +161,7 @@ static gboolean
 read_arguments (CommOptions *o, int argc, char **argv, GError **error)
 {
   if (argc != 3 && !(argc == 2 && o->measured != NULL))
-    return fail_usage (error, "found %d argument%s, expected COLLECTIVE and TOPOLOGY", argc - 1, argc == 2 ? "" : "s");
+    return sc_cmd_fail_usage ("comm", error, "found %d argument%s, expected COLLECTIVE and TOPOLOGY", argc - 1, argc == 2 ? "" : "s");
   o->has_kind = argc == 3;
   if (o->has_kind && !sc_coll_kind_find (argv[1], &o->kind))
     {
@@ -179,7 +169,7 @@ read_arguments (CommOptions *o, int argc, char **argv, GError **error)
       for (guint k = 0; k < SC_N_COLLS; k++)
         known[k] = sc_coll_kind_name ((ScCollKind) k);
       const char *const nearest = sc_nearest (argv[1], known);
-      return fail_usage (error, "unknown collective \"%s\", %s%s%s", argv[1], nearest != NULL ? "did you mean \"" : "expected one such as \"",
+      return sc_cmd_fail_usage ("comm", error, "unknown collective \"%s\", %s%s%s", argv[1], nearest != NULL ? "did you mean \"" : "expected one such as \"",
                          nearest != NULL ? nearest : "all-reduce", nearest != NULL ? "\"?" : "\"");
     }
   o->inputs.topology = sc_topology_load (argv[argc - 1], o->inputs.set, o->inputs.device, error);
@@ -188,7 +178,7 @@ read_arguments (CommOptions *o, int argc, char **argv, GError **error)
   if (o->has_library)
     o->inputs.topology->collectives = o->library;
   if (o->measured == NULL && o->proto != NULL && o->inputs.topology->collectives == SC_TEXTBOOK)
-    return fail_usage (error, "--proto: found closed forms as the library (textbook), expected a release (--nccl)");
+    return sc_cmd_fail_usage ("comm", error, "--proto: found closed forms as the library (textbook), expected a release (--nccl)");
   return TRUE;
 }
 
@@ -212,7 +202,7 @@ prepare (const CommOptions *o, ScCommRun *run, GError **error)
 {
   static const char *const all[] = { "all", NULL };
   if (o->groups == NULL && run->kind == SC_COLL_SEND && run->places->n != 2)
-    return fail_usage (error, "send: found %u ranks, expected 2: --ranks 2, or --group FROM,TO", run->places->n);
+    return sc_cmd_fail_usage ("comm", error, "send: found %u ranks, expected 2: --ranks 2, or --group FROM,TO", run->places->n);
   const char *const *const texts = o->groups != NULL ? (const char *const *) o->groups : all;
   for (guint i = 0; texts[i] != NULL; i++)
     if (!sc_comm_spec_add (run->groups, texts[i], run->kind, run->places, error)
@@ -276,12 +266,12 @@ run_sweep (const CommOptions *o, GPtrArray *runs, GError **error)
   if (sizes == NULL || !prepare (o, run, error))
     return FALSE;
   if ((guint64) sizes->len * run->groups->len > SC_COMM_MAX_ROWS)
-    return fail_usage (error, "found %u groups at %u sizes, expected no more than %u rows", run->groups->len, sizes->len, SC_COMM_MAX_ROWS);
+    return sc_cmd_fail_usage ("comm", error, "found %u groups at %u sizes, expected no more than %u rows", run->groups->len, sizes->len, SC_COMM_MAX_ROWS);
   for (guint i = 0; i < sizes->len; i++)
     if (!run_size (run, (Forced) { o->row, o->protocol }, g_array_index (sizes, double, i), 0, error))
       return FALSE;
   if (run->rows->len == 0)
-    return fail_usage (error, "found no size from %.0f to %.0f bytes of which every rank gets 16 bytes", o->min_bytes, o->max_bytes);
+    return sc_cmd_fail_usage ("comm", error, "found no size from %.0f to %.0f bytes of which every rank gets 16 bytes", o->min_bytes, o->max_bytes);
   return TRUE;
 }
 
@@ -419,7 +409,7 @@ run_logs (CommOptions *o, GPtrArray *runs, GError **error)
       n_rows += ((const ScCommRun *) g_ptr_array_index (runs, i))->rows->len;
     }
   if (n_rows == 0)
-    return fail_usage (error, "%s: found no size from %.0f to %.0f bytes", o->measured, o->min_bytes, o->max_bytes);
+    return sc_cmd_fail_usage ("comm", error, "%s: found no size from %.0f to %.0f bytes", o->measured, o->min_bytes, o->max_bytes);
   return TRUE;
 }
 

@@ -34,16 +34,6 @@ is_stdout (const char *path)
   return path != NULL && strcmp (path, "-") == 0;
 }
 
-static gboolean G_GNUC_PRINTF (2, 3) fail_usage (GError **error, const char *format, ...)
-{
-  va_list args;
-  va_start (args, format);
-  g_autofree char *message = g_strdup_vprintf (format, args);
-  va_end (args);
-  g_set_error (error, SC_CMD_ERROR, SC_CMD_ERROR_USAGE, "run: %s", message);
-  return FALSE;
-}
-
 /* --format, or the extension of --output where that is a format's name, or the first. */
 static const ScReport *
 find_report (const RunOptions *options, GError **error)
@@ -57,7 +47,7 @@ find_report (const RunOptions *options, GError **error)
           g_autoptr (GString) names = g_string_new (NULL);
           for (; *all != NULL; all++)
             g_string_append_printf (names, "%s%s", names->len > 0 ? " or " : "", (*all)->name);
-          fail_usage (error, "--format: found \"%s\", expected %s", options->format, names->str);
+          sc_cmd_fail_usage ("run", error, "--format: found \"%s\", expected %s", options->format, names->str);
         }
       return report;
     }
@@ -70,15 +60,15 @@ static gboolean
 check_options (const RunOptions *options, const ScReport *report, GError **error)
 {
   if (options->detail != NULL && strcmp (options->detail, "kernel") != 0)
-    return fail_usage (error, "--detail: found \"%s\", expected kernel%s", options->detail,
+    return sc_cmd_fail_usage ("run", error, "--detail: found \"%s\", expected kernel%s", options->detail,
                        strcmp (options->detail, "layer") == 0 || strcmp (options->detail, "stage") == 0
                            ? " (layer and stage are not modelled yet)"
                            : "");
   const gboolean report_on_stdout = options->output == NULL || is_stdout (options->output);
   if (report_on_stdout && is_stdout (options->timeline) && report != &sc_report_text)
-    return fail_usage (error, "--timeline - would mix with the %s report, give one of them a file", report->name);
+    return sc_cmd_fail_usage ("run", error, "--timeline - would mix with the %s report, give one of them a file", report->name);
   if (is_stdout (options->trace) && (report_on_stdout || is_stdout (options->timeline)))
-    return fail_usage (error, "--trace - would mix with the report, give one of them a file");
+    return sc_cmd_fail_usage ("run", error, "--trace - would mix with the report, give one of them a file");
   return TRUE;
 }
 
@@ -98,12 +88,12 @@ check_files (const RunOptions *options, int argc, char **argv, GError **error)
       for (guint k = 0; k < i; k++)
         if (outputs[k].path != NULL && !is_stdout (outputs[k].path) && g_strcmp0 (path, "/dev/null") != 0
             && sc_output_is_same (path, outputs[k].path))
-          return fail_usage (error, "%s and %s: found one file, %s, expected two", outputs[k].name, outputs[i].name, path);
+          return sc_cmd_fail_usage ("run", error, "%s and %s: found one file, %s, expected two", outputs[k].name, outputs[i].name, path);
       for (int a = 1; a < argc; a++)
         if (sc_output_is_same (path, argv[a]))
-          return fail_usage (error, "%s %s: would replace an input", outputs[i].name, path);
+          return sc_cmd_fail_usage ("run", error, "%s %s: would replace an input", outputs[i].name, path);
       if (options->inputs.device != NULL && sc_output_is_same (path, options->inputs.device))
-        return fail_usage (error, "%s %s: would replace an input", outputs[i].name, path);
+        return sc_cmd_fail_usage ("run", error, "%s %s: would replace an input", outputs[i].name, path);
     }
   return TRUE;
 }

@@ -22,16 +22,6 @@ validate_options_clear (ValidateOptions *options)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (ValidateOptions, validate_options_clear)
 
-static gboolean G_GNUC_PRINTF (2, 3) fail_usage (GError **error, const char *format, ...)
-{
-  va_list args;
-  va_start (args, format);
-  g_autofree char *message = g_strdup_vprintf (format, args);
-  va_end (args);
-  g_set_error (error, SC_CMD_ERROR, SC_CMD_ERROR_USAGE, "validate: %s", message);
-  return FALSE;
-}
-
 /* ---- Collectives ---- */
 
 /* What --filter looks at: all that tells sweeps apart. */
@@ -51,11 +41,11 @@ keep_matching (GPtrArray *sweeps, const char *pattern, GError **error)
   g_autoptr (GError) why = NULL;
   g_autoptr (GRegex) filter = g_regex_new (pattern, G_REGEX_CASELESS, (GRegexMatchFlags) 0, &why);
   if (filter == NULL)
-    return fail_usage (error, "--filter: %s", why->message);
+    return sc_cmd_fail_usage ("validate", error, "--filter: %s", why->message);
   for (guint i = sweeps->len; i-- > 0;)
     if (!sweep_matches (filter, g_ptr_array_index (sweeps, i)))
       g_ptr_array_remove_index (sweeps, i);
-  return sweeps->len > 0 ? TRUE : fail_usage (error, "--filter: \"%s\" leaves no sweep", pattern);
+  return sweeps->len > 0 ? TRUE : sc_cmd_fail_usage ("validate", error, "--filter: \"%s\" leaves no sweep", pattern);
 }
 
 static gboolean
@@ -65,9 +55,9 @@ validate_collectives (const ValidateOptions *options, GString *out, GError **err
   while (options->format != NULL && format->name != NULL && strcmp (format->name, options->format) != 0)
     format++;
   if (format->name == NULL)
-    return fail_usage (error, "--format: found \"%s\", expected text, csv, json or markdown", options->format);
+    return sc_cmd_fail_usage ("validate", error, "--format: found \"%s\", expected text, csv, json or markdown", options->format);
   if (options->jobs < 0)
-    return fail_usage (error, "--jobs: found %d, expected 0 (one for each processor) or more", options->jobs);
+    return sc_cmd_fail_usage ("validate", error, "--jobs: found %d, expected 0 (one for each processor) or more", options->jobs);
   g_auto (GStrv) ignored = NULL;
   g_autoptr (GPtrArray) sweeps = sc_sweeps_load (options->rows != NULL ? options->rows : "collectives", &ignored, error);
   if (sweeps == NULL || (options->filter != NULL && !keep_matching (sweeps, options->filter, error)))
@@ -135,7 +125,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
       g_autoptr (GString) names = g_string_new (NULL);
       for (guint i = 0; i < G_N_ELEMENTS (subjects); i++)
         g_string_append_printf (names, "%s%s", i > 0 ? " or " : "", known[i]);
-      fail_usage (error, "found %d arguments, expected what to validate: %s", argc - 1, names->str);
+      sc_cmd_fail_usage ("validate", error, "found %d arguments, expected what to validate: %s", argc - 1, names->str);
       return SC_STATUS_USAGE;
     }
   for (guint i = 0; i < G_N_ELEMENTS (subjects); i++)
@@ -143,9 +133,9 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
       return subjects[i].validate (&options, out, error) ? SC_STATUS_OK : SC_STATUS_DATA;
   const char *nearest = sc_nearest (argv[1], known);
   if (nearest != NULL)
-    fail_usage (error, "unknown subject \"%s\", did you mean \"%s\"?", argv[1], nearest);
+    sc_cmd_fail_usage ("validate", error, "unknown subject \"%s\", did you mean \"%s\"?", argv[1], nearest);
   else
-    fail_usage (error, "unknown subject \"%s\" (see stepcast validate --help)", argv[1]);
+    sc_cmd_fail_usage ("validate", error, "unknown subject \"%s\" (see stepcast validate --help)", argv[1]);
   return SC_STATUS_USAGE;
 }
 

@@ -94,6 +94,17 @@ sc_status_of_error (const GError *error)
 /* ---- Options ---- */
 
 gboolean
+sc_cmd_fail_usage (const char *command, GError **error, const char *format, ...)
+{
+  va_list args;
+  va_start (args, format);
+  g_autofree char *message = g_strdup_vprintf (format, args);
+  va_end (args);
+  g_set_error (error, SC_CMD_ERROR, SC_CMD_ERROR_USAGE, "%s: %s", command, message);
+  return FALSE;
+}
+
+gboolean
 sc_cmd_parse (const ScCommand *command, const GOptionEntry *entries, int *argc, char ***argv, GString *out,
               gboolean *ret_done, GError **error)
 {

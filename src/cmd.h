@@ -65,6 +65,9 @@ const ScCommand *const *sc_command_all (void); /* NULL-ended */
 gboolean sc_cmd_parse (const ScCommand *command, const GOptionEntry *entries, int *argc, char ***argv, GString *out,
                        gboolean *ret_done, GError **error);
 
+/* Sets a usage error that begins with the command's name; FALSE, to be returned. */
+gboolean sc_cmd_fail_usage (const char *command, GError **error, const char *format, ...) G_GNUC_PRINTF (3, 4);
+
 /* The two inputs that run, check and show share. */
 typedef struct
 {

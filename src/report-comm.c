@@ -7,6 +7,7 @@
 #include "json-in.h"
 #include "models/nccl.h"
 #include "report.h"
+#include "units.h"
 #include <math.h>
 #include <string.h>
 
@@ -256,26 +257,6 @@ write_text (const ScCommReport *report, GString *out)
 /* ---- CSV (RFC 4180) ---- */
 
 static void
-csv_text (GString *out, const char *text)
-{
-  if (text == NULL)
-    return;
-  if (strpbrk (text, ",\"\r\n") == NULL)
-    {
-      g_string_append (out, text);
-      return;
-    }
-  g_string_append_c (out, '"');
-  for (const char *p = text; *p != '\0'; p++)
-    {
-      if (*p == '"')
-        g_string_append_c (out, '"');
-      g_string_append_c (out, *p);
-    }
-  g_string_append_c (out, '"');
-}
-
-static void
 csv_number (GString *out, double value)
 {
   char text[G_ASCII_DTOSTR_BUF_SIZE];
@@ -289,7 +270,7 @@ csv_row (const ScCommReport *report, const ScCommRun *run, const ScCommRow *row,
   const ScCommResult *const r = &row->result;
   if (report->log != NULL)
     g_string_append_printf (out, "%u,", run->line);
-  csv_text (out, group->name);
+  sc_append_csv (out, group->name);
   g_string_append_printf (out, ",%s,%u,%.0f,", sc_coll_kind_name (group->kind), group->n, row->bytes);
   const double numbers[] = { r->seconds, algbw (row), busbw (run, row), r->choice.alone_s, r->seconds / r->choice.alone_s };
   for (guint i = 0; i < G_N_ELEMENTS (numbers); i++)
@@ -302,7 +283,7 @@ csv_row (const ScCommReport *report, const ScCommRun *run, const ScCommRow *row,
   csv_number (out, r->bound_s);
   g_string_append_c (out, ',');
   g_autofree char *link = link_name (run, row);
-  csv_text (out, link);
+  sc_append_csv (out, link);
   if (report->log != NULL)
     {
       const double measured[] = { row->measured_s, measured_busbw (run, row), r->seconds / row->measured_s };

@@ -310,3 +310,23 @@ sc_format_count (double n)
   static const Step steps[] = { { 1e12, " T" }, { 1e9, " B" }, { 1e6, " M" }, { 1e3, " k" }, { 1, "" } };
   return format_steps (n, steps, G_N_ELEMENTS (steps));
 }
+
+void
+sc_append_csv (GString *out, const char *text)
+{
+  if (text == NULL)
+    return;
+  if (strpbrk (text, ",\"\r\n") == NULL)
+    {
+      g_string_append (out, text);
+      return;
+    }
+  g_string_append_c (out, '"');
+  for (const char *p = text; *p != '\0'; p++)
+    {
+      if (*p == '"')
+        g_string_append_c (out, '"');
+      g_string_append_c (out, *p);
+    }
+  g_string_append_c (out, '"');
+}

@@ -39,3 +39,6 @@ char *sc_format_rate (double bytes_per_s);       /* decimal: "48.50 GB/s" */
 char *sc_format_seconds (double seconds);        /* "13.75 s", "1.420 ms" */
 char *sc_format_flops (double flop_per_s);       /* "312.0 TFLOP/s" */
 char *sc_format_count (double n);                /* "70.55 B" (billions), "131.1 k", "64" */
+
+/* Appends @text as one field of CSV (RFC 4180); NULL: an empty one. */
+void sc_append_csv (GString *out, const char *text);

@@ -284,27 +284,6 @@ write_markdown (const ScCollectivesResult *all, GString *out)
 
 /* ---- CSV: a line for each row ---- */
 
-/* As RFC 4180. */
-static void
-append_csv (GString *out, const char *text)
-{
-  if (text == NULL)
-    return;
-  if (strpbrk (text, ",\"\r\n") == NULL)
-    {
-      g_string_append (out, text);
-      return;
-    }
-  g_string_append_c (out, '"');
-  for (; *text != '\0'; text++)
-    {
-      if (*text == '"')
-        g_string_append_c (out, '"');
-      g_string_append_c (out, *text);
-    }
-  g_string_append_c (out, '"');
-}
-
 static void
 write_csv (const ScCollectivesResult *all, GString *out)
 {
@@ -315,13 +294,13 @@ write_csv (const ScCollectivesResult *all, GString *out)
       for (guint k = 0; r->points != NULL && k < r->sweep->n_rows; k++)
         {
           const ScSweepPoint *const p = &r->points[k];
-          append_csv (out, r->sweep->id);
+          sc_append_csv (out, r->sweep->id);
           g_string_append_printf (out, ",%s,", sc_family_name (r->family));
-          append_csv (out, r->topology);
+          sc_append_csv (out, r->topology);
           g_string_append_printf (out, ",%s,%s,", r->nccl, use_names[r->sweep->use]);
-          append_csv (out, r->sweep->collective);
+          sc_append_csv (out, r->sweep->collective);
           g_string_append_c (out, ',');
-          append_csv (out, r->sweep->gpu);
+          sc_append_csv (out, r->sweep->gpu);
           g_string_append_printf (out, ",%u,%u,%.17g,%.6g,", r->sweep->nodes, r->sweep->gpus, p->bytes, p->measured_s * 1e6);
           if (p->model_s > 0)
             g_string_append_printf (out, "%.6g,%.6g,%.4f,%s,%s", p->model_s * 1e6, p->predicted_s * 1e6, p->predicted_s / p->measured_s, p->algorithm,

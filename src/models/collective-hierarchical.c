@@ -14,20 +14,6 @@ enum
   N_PARTS
 };
 
-static gboolean
-hierarchical_possible (ScCollKind kind G_GNUC_UNUSED, const ScGroupShape *shape, const char **ret_why)
-{
-  if (shape->n_domains < 2)
-    *ret_why = "the group does not use the network";
-  else if (shape->per_domain < 2)
-    *ret_why = "a node has one of its ranks only";
-  else if (!sc_shape_is_even (shape))
-    *ret_why = "the nodes hold different numbers of its ranks";
-  else
-    return TRUE;
-  return FALSE;
-}
-
 static guint
 hierarchical_n_parts (ScCollKind kind G_GNUC_UNUSED, const ScGroupShape *shape G_GNUC_UNUSED)
 {
@@ -121,7 +107,7 @@ const ScCollective sc_collective_hierarchical = {
   .max_bytes = INFINITY,
   .min_ranks = 4,
   .on_request = TRUE,
-  .possible = hierarchical_possible,
+  .possible = sc_rails_possible,
   .n_parts = hierarchical_n_parts,
   .walk = hierarchical_walk,
   .connection_bytes = hierarchical_connection_bytes,

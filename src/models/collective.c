@@ -249,6 +249,20 @@ member_of_channel (const ScFabric *f, const guint32 *gpus, guint first, guint en
   return end;
 }
 
+gboolean
+sc_rails_possible (ScCollKind kind G_GNUC_UNUSED, const ScGroupShape *shape, const char **ret_why)
+{
+  if (shape->n_domains < 2)
+    *ret_why = "the group does not use the network";
+  else if (shape->per_domain < 2)
+    *ret_why = "a node has one of its ranks only";
+  else if (!sc_shape_is_even (shape))
+    *ret_why = "the nodes hold different numbers of its ranks";
+  else
+    return TRUE;
+  return FALSE;
+}
+
 ScDomains
 sc_group_domains (const ScFabric *f, const guint32 *gpus, guint n)
 {

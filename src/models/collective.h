@@ -172,6 +172,9 @@ void  sc_ring_walk (const ScFabric *fabric, const guint32 *gpus, guint n, ScHopF
 void  sc_ring_hop (const ScFabric *fabric, const guint32 *gpus, guint n, guint channel, const guint32 *order, guint position,
                    ScRoute *ret);
 
+/* For rows that pair the ranks of nodes rail by rail: several nodes, as many ranks on each. */
+gboolean sc_rails_possible (ScCollKind kind, const ScGroupShape *shape, const char **ret_why);
+
 /* The domains of a group: members [first[d], first[d + 1]) of rank order sit in domain d. */
 typedef struct
 {

@@ -338,7 +338,6 @@ first_comm_colours (const ScLayout *layout, const ScLoads *loads, guint32 *ret_c
       key_add (&key, GPOINTER_TO_SIZE (s->library.net));
       key_add (&key, s->library.nvls);
       key_add (&key, s->ragged);
-      key_add_double (&key, s->library.nic_bytes_per_s);
       key_add_double (&key, s->pair_bytes_per_s);
       for (guint32 w = loads->walk_first[c]; w < loads->walk_first[c + 1]; w++)
         {
