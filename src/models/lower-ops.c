@@ -164,6 +164,13 @@ expand_call (Lower *l, const ScCollective *row, const ScComm *comm, ScCollKind k
 static void
 note_need (Lower *l, guint32 family, const ScCollective *row, ScCollKind kind)
 {
+  const guint32 first = l->in->fold->family_comm[family];
+  for (guint i = 0; i < l->needs->len; i++)
+    {
+      const ScNeed *const known = &g_array_index (l->needs, ScNeed, i);
+      if (known->comm == first && known->row == sc_collective_index (row) && known->kind == kind)
+        return;
+    }
   for (guint32 c = 0; c < l->in->layout->n_comms; c++)
     if (l->in->fold->family_of[c] == family)
       {

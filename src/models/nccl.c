@@ -32,7 +32,8 @@ struct _ScNcclVersion
 
 #define SOURCE "github:NVIDIA/nccl src/graph/tuning.cc, tag "
 
-#define LL_MAX { { 39, 39, 20.4 }, { 87.7, 22.5, 19 }, { 141, 45, 35 }, { 282, 90, 70 } }
+/* On one node by GPU; on more by the hosts' CPU, here of the generation's usual ones: AMD beside A100, else Intel. */
+#define LL_MAX { { 39, 39, 20.4 }, { 87.7, 22.5, 19 }, { 141, 39, 20.4 }, { 282, 39, 20.4 } }
 #define TREE_MAX { { 26.5, 18.5, 10 }, { 24, 23.6, 17.8 }, { 38.7, 41.4, 36 }, { 70, 42.8, 24 } }
 #define NVLS_TREE_MAX { { 0 }, { 0 }, { 0, 57.7, 45.5 }, { 0, 96, 80 } }
 #define TREE_LL128 { { 20, 20, 20 }, { 20, 20, 20 }, { 36.7, 36.7, 29 }, { 55.6, 31.67, 20 } }
@@ -369,7 +370,10 @@ estimate_us (ScAlgo algo, ScProtocol p, ScCollKind kind, const ScGroupShape *sha
       return latency + bytes / (1e3 * .75 * bus);
     case SC_ALGO_COLLNET:
       latency += 2 * (MIN (1, per - 1) * v->hop_us[NVLINK][algo][p] + .4 * (per - 1)) + v->hop_us[NETWORK][algo][p];
-      return latency + bytes / (1e3 * bus * .85);
+      {
+        const double ranks = MAX (per / channels, 1), share = ranks - (ranks - 1) / 2;
+        return latency + bytes / (1e3 * bus / share * (gen >= HOPPER ? .85 : 1) / 2);
+      }
     case SC_N_ALGOS:
     default:
       g_return_val_if_reached (INFINITY);
