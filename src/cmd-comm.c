@@ -305,6 +305,11 @@ static ScCommPlaces *
 places_of_log (const CommOptions *o, const ScNcclLog *log, GError **error)
 {
   const guint n = o->n_ranks > 0 ? o->n_ranks : log->ranks;
+  if (o->n_ranks > 0 && log->ranks > 0 && o->n_ranks != log->ranks)
+    {
+      fail_log (o, log, error, "found a run of %u ranks, --ranks says %u", log->ranks, o->n_ranks);
+      return NULL;
+    }
   guint per_node = o->n_per_node;
   if (n == 0)
     fail_log (o, log, error, "found no list of ranks, expected --ranks");

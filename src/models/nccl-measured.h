@@ -78,7 +78,7 @@ static const ScNcclNet measured_nets[] = {
     .source = "10 nodes of 8 H100, 1 to 8 GPUs of each, 32 MiB to 16 GiB: github:xxrjun/nccl-tests-cluster benchmarks @455de4f8dee2; 2 and 4 nodes of 8 H100, 8 B to 16 GiB: https://github.com/NVIDIA/nccl-tests/issues/309; 2 nodes of 8 A100 over HDR: github:argonne-lcf/alcf-nccl-tests results_sophia @385be33604cc",
     .tree_hop = { 1, 1.927, 1.597 }, .ring_hop = { 1.629, 3.976, 0.8441 }, .share = { 0.12, 0.9375, 1 }, .many_rails = 0.9087, .ll128 = TRUE,
     .large_bytes = 256, .large_hop = 0.3743,
-    .ring_fill_us = 0.4104, .tree_fill_us = 101.6, .tree_fill_bytes = 2.52e+07, .nvls_tree_base_us = 2.052, .nvls_tree_hop = 6.072,
+    .ring_fill_us = 0.4104, .tree_fill_us = 101.6, .tree_fill_bytes = 2.52e+07, .tree_store_us_per_mb = 4.5, .nvls_tree_base_us = 2.052, .nvls_tree_hop = 6.072,
     .pair_base_us = 6.523, .pair_peer_us = 3.853, .pair_share = 0.91,
   },
   {
@@ -86,7 +86,7 @@ static const ScNcclNet measured_nets[] = {
     .source = "2 nodes of 8 H200 and 2 GPUs on GCP a3-ultra, 2 GPUs on a4 (github:GoogleCloudPlatform/cluster-toolkit @1047080375af, github:google/dranet @7b7661a153a6), 2 nodes of 8 H100 and A100 on OCI (github:oracle-quickstart/oci-hpc @b5285a68fa0a, oci-hpc-oke @61d210acc37f)",
     .tree_hop = { 1, 2.979, 2.763 }, .ring_hop = { 3.205, 3.77, 0.2298 }, .share = { 0.1739, 0.8667, 1 }, .many_rails = 1, .ll128 = TRUE,
     .large_bytes = 0, .large_hop = 0,
-    .ring_fill_us = 0.4104, .tree_fill_us = 9.019, .tree_fill_bytes = 1.391e+07, .nvls_tree_base_us = 18.76, .nvls_tree_hop = 3.159,
+    .ring_fill_us = 0.4104, .tree_fill_us = 9.019, .tree_fill_bytes = 1.391e+07, .tree_store_us_per_mb = 4.5, .nvls_tree_base_us = 18.76, .nvls_tree_hop = 3.159,
     .pair_base_us = 20, .pair_peer_us = 1, .pair_share = 0.92,
   },
   {

@@ -214,6 +214,7 @@ struct _ScNcclNet
   double large_bytes, large_hop;        /* messages from here on (no longer sent eagerly) pay this much more per hop */
   double ring_fill_us;                  /* Simple: per step */
   double tree_fill_us, tree_fill_bytes; /* Simple: per level of the tree, saturating with the message */
+  double tree_store_us_per_mb;          /* LL128: per level, as long as a channel holds its part as one chunk */
   double nvls_tree_base_us, nvls_tree_hop;
   double pair_base_us, pair_peer_us, pair_share;
 };
@@ -448,6 +449,8 @@ sc_nccl_choose (ScCollKind kind, const ScGroupShape *shape, double bytes, const 
 
 /* ---- how long it lasts ---- */
 
+#define TREE_STORE_BYTES 16e6 /* 24 channels with a chunk of LL128 in each of two trees */
+
 /* One channel of a send-receive between nodes, both ways at once: github:xxrjun/nccl-tests-cluster benchmarks @455de4f8dee2. */
 #define PAIR_CHANNEL_BYTES_PER_S 13.2e9
 
@@ -516,6 +519,8 @@ sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, 
       latency = base + intra * step + inter * hop[p] * large * shape->inter_latency_s;
       if (p == SC_PROTO_SIMPLE && algo == SC_ALGO_RING)
         fill = (intra * g->fill_us + (across ? (intra + inter) * net->ring_fill_us : 0)) * US * saturating (chunk, g->fill_bytes);
+      else if (p == SC_PROTO_LL128 && algo == SC_ALGO_TREE)
+        fill = levels * net->tree_store_us_per_mb * US * MIN (bytes, TREE_STORE_BYTES) / 1e6;
       else if (p == SC_PROTO_SIMPLE && across)
         fill = levels * net->tree_fill_us * US * saturating (bytes, net->tree_fill_bytes);
     }
