@@ -487,12 +487,19 @@ check_sizes (const Group *g, const ScCommGroup *call, gpointer data)
     }
 }
 
+/* Every row and protocol on every fourth cluster, on all with STEPCAST_LONG; what is chosen is tried on all. */
+static gboolean
+forces (guint i)
+{
+  return i % 4 == 0 || g_getenv ("STEPCAST_LONG") != NULL;
+}
+
 START_TEST (no_call_beats_its_links_and_larger_ones_take_longer)
 {
   g_autoptr (ScTopology) topology = load (shipped ((guint) _i)->name, NULL);
   guint n_calls = 0;
-  for_each_call (topology, shipped ((guint) _i)->name, TRUE, check_sizes, &n_calls);
-  ck_assert_uint_gt (n_calls, 1000);
+  for_each_call (topology, shipped ((guint) _i)->name, forces ((guint) _i), check_sizes, &n_calls);
+  ck_assert_uint_gt (n_calls, forces ((guint) _i) ? 1000 : 100);
 }
 END_TEST
 
@@ -572,6 +579,8 @@ check_protocol (const Group *g, const ScCommGroup *call, gpointer data)
 
 START_TEST (alone_a_call_takes_its_time_and_fills_no_link_beyond_its_capacity)
 {
+  if (!forces ((guint) _i))
+    return;
   g_autoptr (ScTopology) topology = load (shipped ((guint) _i)->name, NULL);
   guint n_calls[SC_N_PROTOS] = { 0 };
   for_each_call (topology, shipped ((guint) _i)->name, TRUE, check_protocol, n_calls);
@@ -715,6 +724,8 @@ compare_times (const Group *g, const ScCommGroup *call, gpointer data)
 
 START_TEST (faster_parts_slow_no_call)
 {
+  if (!forces ((guint) _i))
+    return;
   const char *const name = shipped ((guint) _i)->name;
   g_autoptr (ScTopology) topology = load (name, NULL);
   g_autoptr (GArray) before = g_array_new (FALSE, FALSE, sizeof (ScCommResult));
