@@ -108,12 +108,7 @@ sc_device_from_json (const ScJson *json, GError **error)
 ScDevice *
 sc_device_load (const char *argument, GError **error)
 {
-  g_autofree char *file = NULL;
-  gsize length = 0;
-  g_autofree char *text = sc_library_load (SC_KIND_DEVICE, argument, &file, &length, error);
-  if (text == NULL)
-    return NULL;
-  g_autoptr (ScJson) json = sc_json_parse (file, text, length, error);
+  g_autoptr (ScJson) json = sc_library_load_json (SC_KIND_DEVICE, argument, error);
   return json != NULL ? sc_device_from_json (json, error) : NULL;
 }
 

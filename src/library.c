@@ -359,3 +359,12 @@ sc_library_load (const char *kind, const char *argument, char **ret_display_name
     *ret_length = length;
   return text;
 }
+
+ScJson *
+sc_library_load_json (const char *kind, const char *argument, GError **error)
+{
+  g_autofree char *file = NULL;
+  gsize length = 0;
+  g_autofree char *text = sc_library_load (kind, argument, &file, &length, error);
+  return text != NULL ? sc_json_parse (file, text, length, error) : NULL;
+}

@@ -2,6 +2,7 @@
 /* library.h - finds topologies, devices, workloads and measurements: files, installed data, and the copies inside the program. */
 #pragma once
 #include <glib.h>
+#include "json-in.h"
 
 /* Nothing we read comes near this; the largest shipped file has some kB. */
 #define SC_LIBRARY_MAX_BYTES (16u << 20)
@@ -51,6 +52,9 @@ const char *sc_library_find (const char *kind, const char *name, gsize *ret_leng
  * program its path in the source tree, so that names relative to it resolve here as well.  @ret_length may be NULL. */
 char *sc_library_load (const char *kind, const char *argument, char **ret_display_name, gsize *ret_length,
                        GError **error);
+
+/* The same, parsed: @kind's files are one JSON value each.  Errors of both. */
+ScJson *sc_library_load_json (const char *kind, const char *argument, GError **error);
 
 /* All of the file @path, NUL-ended; NULL and SC_LIBRARY_ERROR.  @expected: what it should be, for messages ("a log"). */
 char *sc_library_read_file (const char *path, const char *expected, guint max_bytes, gsize *ret_length, GError **error);

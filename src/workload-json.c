@@ -371,12 +371,7 @@ sc_workload_from_json (ScJson *json, GError **error)
 ScWorkload *
 sc_workload_load (const char *argument, char **set, GError **error)
 {
-  g_autofree char *file = NULL;
-  gsize length = 0;
-  g_autofree char *text = sc_library_load (SC_KIND_WORKLOAD, argument, &file, &length, error);
-  if (text == NULL)
-    return NULL;
-  g_autoptr (ScJson) json = sc_json_parse (file, text, length, error);
+  g_autoptr (ScJson) json = sc_library_load_json (SC_KIND_WORKLOAD, argument, error);
   if (json == NULL || !sc_override_apply (json, SC_OVERRIDE_WORKLOAD, set, error))
     return NULL;
   return sc_workload_from_json (json, error);

@@ -819,12 +819,20 @@ START_TEST (wire_bytes_of_llama3_70b_tensor_parallelism)
 }
 END_TEST
 
+/* A map of links that renames none. */
+static guint32 *
+every_link_itself (const ScFabric *fabric)
+{
+  guint32 *const map = g_new (guint32, fabric->n_links);
+  for (guint32 l = 0; l < fabric->n_links; l++)
+    map[l] = l;
+  return map;
+}
+
 START_TEST (messages_of_a_ring_of_eight)
 {
   g_autoptr (Group) g = group_new (&shapes[0], SC_COMM_DP, FALSE); /* 5.9: 8 MiB */
-  g_autofree guint32 *map = g_new (guint32, g->fabric->n_links);
-  for (guint32 l = 0; l < g->fabric->n_links; l++)
-    map[l] = l;
+  g_autofree guint32 *map = every_link_itself (g->fabric);
   ScMessages *const m =
       sc_collective_ring.expand (g->fabric, g->gpus, 8, SC_COLL_ALL_REDUCE, 8388608, 1, 0, map, FALSE);
   ck_assert_uint_eq (m->n, 112);
@@ -847,9 +855,7 @@ check_dependencies (const Shape *s, const Group *g, const ScCollective *row, ScC
 {
   if (row->expand == NULL || with_latencies)
     return;
-  g_autofree guint32 *map = g_new (guint32, g->fabric->n_links);
-  for (guint32 l = 0; l < g->fabric->n_links; l++)
-    map[l] = l;
+  g_autofree guint32 *map = every_link_itself (g->fabric);
   for (guint blocks = 1; blocks <= 4; blocks += 3)
     {
       ScMessages *const m = row->expand (g->fabric, g->gpus, g->n, kind, 1e6, blocks, 0, map, FALSE);
@@ -881,9 +887,7 @@ check_message_bytes (const Shape *s, const Group *g, const ScCollective *row, Sc
 {
   if (row->expand == NULL || with_latencies)
     return;
-  g_autofree guint32 *map = g_new (guint32, g->fabric->n_links);
-  for (guint32 l = 0; l < g->fabric->n_links; l++)
-    map[l] = l;
+  g_autofree guint32 *map = every_link_itself (g->fabric);
   g_autofree double *bytes = g_new0 (double, g->fabric->n_links);
   ScMessages *const m = row->expand (g->fabric, g->gpus, g->n, kind, 840e6, 3, 0, map, FALSE);
   for (guint32 i = 0; i < m->n; i++)
