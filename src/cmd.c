@@ -104,6 +104,21 @@ sc_cmd_fail_usage (const char *command, GError **error, const char *format, ...)
   return FALSE;
 }
 
+/* GLib takes "--flag=no" for "--flag". */
+static gboolean
+check_flags (const char *command, const GOptionEntry *entries, int argc, char **argv, GError **error)
+{
+  for (int i = 1; i < argc && strcmp (argv[i], "--") != 0; i++)
+    {
+      const char *const value = g_str_has_prefix (argv[i], "--") ? strchr (argv[i], '=') : NULL;
+      for (const GOptionEntry *e = entries; value != NULL && e != NULL && e->long_name != NULL; e++)
+        if (e->arg == G_OPTION_ARG_NONE && strlen (e->long_name) == (gsize) (value - argv[i]) - 2
+            && g_str_has_prefix (argv[i] + 2, e->long_name))
+          return sc_cmd_fail_usage (command, error, "--%s: found \"%s\", expected no value", e->long_name, value + 1);
+    }
+  return TRUE;
+}
+
 gboolean
 sc_cmd_parse (const ScCommand *command, const GOptionEntry *entries, int *argc, char ***argv, GString *out,
               gboolean *ret_done, GError **error)
@@ -126,6 +141,8 @@ sc_cmd_parse (const ScCommand *command, const GOptionEntry *entries, int *argc, 
   g_option_context_add_main_entries (context, common, NULL);
 
   *ret_done = FALSE;
+  if (!check_flags (command->name, entries, *argc, *argv, error) || !check_flags (command->name, common, *argc, *argv, error))
+    return FALSE;
   if (!g_option_context_parse (context, argc, argv, error))
     {
       g_prefix_error (error, "%s: ", command->name);
