@@ -292,7 +292,13 @@ kind_of_log (const CommOptions *o, const ScNcclLog *log, ScCollKind *ret, GError
 {
   *ret = o->kind;
   if (log->collective == NULL)
-    return o->has_kind || fail_log (o, log, error, "found no word which collective this is, expected it before TOPOLOGY");
+    {
+      if (!o->has_kind)
+        return fail_log (o, log, error, "found no word which collective this is, expected it before TOPOLOGY");
+      const char *const name = sc_coll_kind_name (o->kind);
+      return sc_nccl_log_fits (log, name)
+             || fail_log (o, log, error, "found busbw / algbw, redop and root of another collective, expected those of %s, the COLLECTIVE asked for", name);
+    }
   if (!sc_coll_kind_find (log->collective, ret))
     return fail_log (o, log, error, "found %s, which is not modelled", log->collective);
   if (o->has_kind && *ret != o->kind)

@@ -25,6 +25,7 @@ typedef struct
   char *
       collective; /* "all-reduce", "send-recv", ...; from the program, else from busbw / algbw, redop and root where only
                        one collective fits; else NULL */
+  guint fits;     /* private: see sc_nccl_log_fits() */
   guint ranks;    /* of the communicator; 0 unknown */
   guint groups;   /* communicators that ran at the same time; 0 unknown */
   guint nodes;    /* distinct hosts of all groups; 0 unknown */
@@ -40,6 +41,10 @@ typedef struct
 
 void sc_nccl_log_free (ScNcclLog *log);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScNcclLog, sc_nccl_log_free)
+
+/* Can the columns of @log (busbw / algbw, redop, root) be those of @collective, named as in ScNcclLog?  TRUE also for other
+ * names, and where the columns tell nothing. */
+gboolean sc_nccl_log_fits (const ScNcclLog *log, const char *collective);
 
 /* The runs in @path (ScNcclLog, owned, each with rows), at least one; runs that failed before their first row are left
  * out.  NULL and SC_LIBRARY_ERROR (the file cannot be read) or SC_INPUT_ERROR (what is in it). */

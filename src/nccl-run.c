@@ -218,6 +218,7 @@ sc_nccl_run_end (ScNcclRun *run)
   if (log->rows->len == 0 && log->in_place->len == 0)
     return NULL;
   log->ranks = count_ranks (run);
+  log->fits = run->fits;
   log->groups = g_hash_table_size (run->group_sizes);
   log->nodes = g_hash_table_size (run->hosts);
   if (run->gpus_differ)
@@ -234,4 +235,13 @@ sc_nccl_run_end (ScNcclRun *run)
   if (i >= 0)
     log->collective = g_strdup (collectives[i].collective);
   return g_steal_pointer (&run->log);
+}
+
+gboolean
+sc_nccl_log_fits (const ScNcclLog *log, const char *collective)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (collectives); i++)
+    if (strcmp (collectives[i].collective, collective) == 0)
+      return log->fits == 0 || (log->fits & 1u << i) != 0;
+  return TRUE;
 }
