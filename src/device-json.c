@@ -16,6 +16,8 @@ static const ScField peak_fields[] = {
   { "bf16", PEAK (SC_DTYPE_BF16), .help = "Dense bf16 rate" },
   { "fp16", PEAK (SC_DTYPE_FP16), .help = "Dense fp16 rate" },
   { "fp32", PEAK (SC_DTYPE_FP32), .help = "Dense fp32 rate of matrix work (TF32 where it exists)" },
+  { "fp8", PEAK (SC_DTYPE_FP8), .help = "Dense fp8 rate" },
+  { "fp4", PEAK (SC_DTYPE_FP4), .help = "Dense rate of 4-bit formats with scales (NVFP4, MXFP4)" },
   { .key = NULL },
 };
 
@@ -93,7 +95,7 @@ sc_device_from_json (const ScJson *json, GError **error)
     fastest = MAX (fastest, device->peak_flops[i].value);
   if (fastest <= 0)
     {
-      sc_json_fail (json, peak, NULL, error, "found no data type, expected at least one of bf16, fp16, fp32");
+      sc_json_fail (json, peak, NULL, error, "found no data type, expected at least one of bf16, fp16, fp32, fp8, fp4");
       return NULL;
     }
   if ((device->flash_forward.n == 0) != (device->flash_backward.n == 0))

@@ -620,6 +620,8 @@ sc_draw_device (const ScDevice *d, GString *out)
     { "peak bf16", SC_UNIT_FLOPS, &d->peak_flops[SC_DTYPE_BF16] },
     { "peak fp16", SC_UNIT_FLOPS, &d->peak_flops[SC_DTYPE_FP16] },
     { "peak fp32 (matrix)", SC_UNIT_FLOPS, &d->peak_flops[SC_DTYPE_FP32] },
+    { "peak fp8", SC_UNIT_FLOPS, &d->peak_flops[SC_DTYPE_FP8] },
+    { "peak fp4", SC_UNIT_FLOPS, &d->peak_flops[SC_DTYPE_FP4] },
     { "memory", SC_UNIT_BYTES, &d->memory_bytes },
     { "memory bandwidth", SC_UNIT_BYTES_PER_S, &d->memory_bytes_per_s },
     { "L2 cache", SC_UNIT_BYTES, &d->l2_bytes },
@@ -647,6 +649,8 @@ sc_draw_device (const ScDevice *d, GString *out)
   g_string_append_printf (out, "\n  %-29s%-16s%-11s%s\n", "number", "value", "grade", "source");
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
     {
+      if (rows[i].unit == SC_UNIT_FLOPS && rows[i].number->value <= 0)
+        continue; /* a data type that this GPU has not */
       g_autofree char *value = rows[i].unit == SC_UNIT_NONE ? g_strdup_printf ("%.6g", rows[i].number->value)
                                : rows[i].unit == SC_UNIT_BYTES ? sc_format_bytes (rows[i].number->value)
                                : rows[i].unit == SC_UNIT_BYTES_PER_S ? sc_format_rate (rows[i].number->value)

@@ -13,6 +13,8 @@ static const struct
   [SC_DTYPE_BF16] = { "bf16", 2 },
   [SC_DTYPE_FP16] = { "fp16", 2 },
   [SC_DTYPE_FP32] = { "fp32", 4 },
+  [SC_DTYPE_FP8] = { "fp8", 1 },
+  [SC_DTYPE_FP4] = { "fp4", 0.5625 },
 };
 G_STATIC_ASSERT (G_N_ELEMENTS (dtypes) == SC_N_DTYPES);
 

@@ -9,11 +9,13 @@ typedef enum
   SC_DTYPE_BF16,
   SC_DTYPE_FP16,
   SC_DTYPE_FP32,
+  SC_DTYPE_FP8,
+  SC_DTYPE_FP4,
   SC_N_DTYPES
 } ScDtype;
 
-const char *sc_dtype_name (ScDtype dtype);  /* "bf16", "fp16", "fp32" */
-double      sc_dtype_bytes (ScDtype dtype); /* 2, 2, 4 */
+const char *sc_dtype_name (ScDtype dtype);  /* "bf16", "fp16", "fp32", "fp8", "fp4" */
+double      sc_dtype_bytes (ScDtype dtype); /* 2, 2, 4, 1, and 9/16: four bits and a scale of eight for every 16 (NVFP4) */
 
 typedef struct
 {
