@@ -2,6 +2,7 @@
 /* device-json.c - device files: one type of GPU, every number with its grade and source. */
 #include "device-json.h"
 #include "library.h"
+#include "samples-json.h"
 #include <string.h>
 
 #define MAX_ALIASES 100
@@ -62,6 +63,10 @@ static const ScField device_fields[] = {
     .help = "CUDA context and loaded kernels" },
   { "workspace_memory", CITED (workspace_bytes), .unit = SC_UNIT_BYTES, .min = 0, .max = 0x1p50,
     .help = "Library workspaces outside of the framework's counters" },
+  { "samples", SC_FIELD_OTHER, .derived = "none", .table = &sc_samples_table,
+    .help = "Measured kernels: an array of tables, or the name of a file in calibrations/ that holds one" },
+  { "relative", SC_FIELD_STRING, .derived = "none", .offset = offsetof (ScDevice, relative_name),
+    .help = "A device whose measured kernels stand in where this one has no samples" },
   { .key = NULL },
 };
 
@@ -81,6 +86,38 @@ read_aliases (ScDevice *device, const ScJson *json, GError **error)
     if (!sc_fields_read_value (&alias, &sc_device_table, json, item, &device->aliases[i++], error))
       return FALSE;
   return TRUE;
+}
+
+/* Its own samples or, where it has none, its relative's. */
+static gboolean
+read_samples (ScDevice *device, const ScJson *json, GError **error)
+{
+  const cJSON *const samples = sc_fields_get (&sc_device_table, json->root, "samples");
+  if (samples != NULL)
+    {
+      device->tables = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_sample_table_free);
+      return sc_samples_read (json, samples, device->tables, error);
+    }
+  return device->relative_name == NULL || sc_device_read_relative (device, json, error);
+}
+
+gboolean
+sc_device_read_relative (ScDevice *device, const ScJson *json, GError **error)
+{
+  g_autoptr (GError) why = NULL;
+  g_autofree char *path = g_strdup_printf ("topologies/devices/%s.json", device->relative_name);
+  g_autoptr (ScJson) other = sc_library_load_json (SC_KIND_DEVICE, path, &why);
+  g_autoptr (ScDevice) relative = NULL;
+  if (other != NULL && cJSON_GetObjectItemCaseSensitive (other->root, "samples") == NULL)
+    g_set_error (&why, SC_INPUT_ERROR, SC_INPUT_ERROR_CONTENT, "%s has no samples to lend", device->relative_name);
+  else if (other != NULL)
+    relative = sc_device_from_json (other, &why);
+  if (relative == NULL && json != NULL)
+    sc_json_fail (json, json->root, "relative", error, "%s", why->message);
+  else if (relative == NULL)
+    g_propagate_error (error, g_steal_pointer (&why));
+  device->relative = g_steal_pointer (&relative);
+  return device->relative != NULL;
 }
 
 ScDevice *
@@ -104,6 +141,9 @@ sc_device_from_json (const ScJson *json, GError **error)
       sc_json_fail (json, json->root, missing, error, "missing, expected both flash curves or none");
       return NULL;
     }
+  if (!read_samples (device, json, error))
+    return NULL;
+  sc_device_prepare (device);
   return g_steal_pointer (&device);
 }
 

@@ -8,6 +8,9 @@
 extern const ScFieldTable sc_device_table;
 extern const ScFieldTable sc_device_peak_table; /* peak_flops of sc_device_table */
 
+/* Loads the relative that @device names, which must have samples, in place of none. @json: what errors are about, or NULL. */
+gboolean sc_device_read_relative (ScDevice *device, const ScJson *json, GError **error);
+
 ScDevice *sc_device_from_json (const ScJson *json, GError **error);
 
 /* A device file by path, or a shipped one by name. */

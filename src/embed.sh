@@ -35,6 +35,7 @@ print_rows ()
     case $path in
       topologies/devices/*) kind=device ;;
       topologies/*) kind=topology ;;
+      calibrations/*) kind=calibration ;;
       validation/*.jsonl) kind='set of measurements' ;;
       validation/*) kind='set of rules' ;;
       *) kind=workload ;;
@@ -46,7 +47,7 @@ print_rows ()
 }
 
 # shellcheck disable=SC2046 # one word per name: make could not have passed others
-set -- $(names topologies json "$@"; names topologies/devices json "$@"; names workloads json "$@"
+set -- $(names topologies json "$@"; names topologies/devices json "$@"; names calibrations json "$@"; names workloads json "$@"
   names validation jsonl "$@"; names validation json "$@")
 
 echo '/* SPDX-License-Identifier: GPL-3.0-or-later */'

@@ -30,6 +30,7 @@ typedef struct
 static const LibraryKind library_kinds[] = {
   { SC_KIND_TOPOLOGY, "topologies", ".json", { "topologies/", NULL } },
   { SC_KIND_DEVICE, "topologies/devices", ".json", { "topologies/devices/", "devices/", NULL } },
+  { SC_KIND_CALIBRATION, "calibrations", ".json", { "calibrations/", NULL } },
   { SC_KIND_WORKLOAD, "workloads", ".json", { "workloads/", NULL } },
   { SC_KIND_MEASUREMENTS, "validation", ".jsonl", { "validation/", NULL } },
   { SC_KIND_RULES, "validation", ".json", { "validation/", NULL } },

@@ -19,6 +19,7 @@ typedef enum
 
 #define SC_KIND_TOPOLOGY "topology" /* topologies/NAME.json */
 #define SC_KIND_DEVICE   "device"   /* topologies/devices/NAME.json */
+#define SC_KIND_CALIBRATION "calibration" /* calibrations/NAME.json */
 #define SC_KIND_WORKLOAD "workload" /* workloads/NAME.json */
 #define SC_KIND_MEASUREMENTS "set of measurements" /* validation/NAME.jsonl */
 #define SC_KIND_RULES "set of rules"               /* validation/NAME.json: what was measured there */

@@ -40,6 +40,13 @@ seconds (const ScDevice *device, ScKernel kernel)
   return sc_kernel_cost (device, &kernel, 1).seconds;
 }
 
+/* Attention of so many FLOPs and bytes, of a number of heads that is not said. */
+static ScKernel
+flash_kernel (const char *name, ScKernelClass class, ScDtype dtype, guint seq, guint head_dim, double flops, double bytes)
+{
+  return (ScKernel){ .name = name, .class = class, .dtype = dtype, .k = head_dim, .batch = 1, .flops = flops, .bytes = bytes, .seq = seq };
+}
+
 /* MODELLING 4.1: Llama-3-70B, TP 8, 8192 tokens, 132 SMs, tile 128 x 256; and the cliff at 1792 on 108 SMs */
 static const struct
 {
@@ -185,12 +192,12 @@ START_TEST (flash_attention_runs_at_its_curve)
 {
   /* MODELLING 4.3: Llama-3-8B, 8192 tokens, causal, 500 TFLOP/s */
   const ScDevice d = round_device ();
-  const ScKernel k = sc_kernel_flash ("x", SC_KERNEL_FLASH_FORWARD, SC_DTYPE_BF16, 8192, 128, 549755813888, 1e8);
+  const ScKernel k = flash_kernel ("x", SC_KERNEL_FLASH_FORWARD, SC_DTYPE_BF16, 8192, 128, 549755813888, 1e8);
   ck_assert_double_eq_tol (seconds (&d, k) - d.launch_s.value, 0.001099511627776, 1e-15);
   const ScKernel small_heads =
-      sc_kernel_flash ("x", SC_KERNEL_FLASH_FORWARD, SC_DTYPE_BF16, 8192, 64, 549755813888, 1e8);
+      flash_kernel ("x", SC_KERNEL_FLASH_FORWARD, SC_DTYPE_BF16, 8192, 64, 549755813888, 1e8);
   ck_assert_double_eq_tol (seconds (&d, small_heads) - d.launch_s.value, 0.001099511627776 / 0.75, 1e-15);
-  const ScKernel many_bytes = sc_kernel_flash ("x", SC_KERNEL_FLASH_FORWARD, SC_DTYPE_BF16, 8192, 128, 1, 2.5e9);
+  const ScKernel many_bytes = flash_kernel ("x", SC_KERNEL_FLASH_FORWARD, SC_DTYPE_BF16, 8192, 128, 1, 2.5e9);
   ck_assert_double_eq_tol (seconds (&d, many_bytes), 1e-3 + 2e-6, 1e-12);
 }
 END_TEST
@@ -224,7 +231,7 @@ START_TEST (measured_rates_above_the_datasheet_are_cut)
   d.flash_forward.y = (double[]){ 9e15, 9e15, 9e15, 9e15 };
   d.gemm_tile_efficiency.value = 2;
   ck_assert (seconds (&d, sc_kernel_memory ("x", SC_KERNEL_ELEMENTWISE, 3e9)) >= 1e-3);
-  ck_assert (seconds (&d, sc_kernel_flash ("x", SC_KERNEL_FLASH_FORWARD, SC_DTYPE_BF16, 4096, 128, 1e12, 1)) >= 1e-3);
+  ck_assert (seconds (&d, flash_kernel ("x", SC_KERNEL_FLASH_FORWARD, SC_DTYPE_BF16, 4096, 128, 1e12, 1)) >= 1e-3);
   ck_assert (seconds (&d, sc_kernel_gemm ("x", SC_DTYPE_BF16, 8192, 8192, 8192)) >= 2.0 * 8192 * 8192 * 8192 / 1e15);
 }
 END_TEST
@@ -235,7 +242,7 @@ START_TEST (a_slow_gpu_takes_longer_but_launches_as_fast)
   const ScKernel kernels[] = {
     sc_kernel_gemm ("x", SC_DTYPE_BF16, 4096, 4096, 4096),
     sc_kernel_batched_gemm ("x", SC_DTYPE_BF16, 8, 1024, 1024, 64),
-    sc_kernel_flash ("x", SC_KERNEL_FLASH_BACKWARD, SC_DTYPE_BF16, 4096, 128, 1e12, 1e8),
+    flash_kernel ("x", SC_KERNEL_FLASH_BACKWARD, SC_DTYPE_BF16, 4096, 128, 1e12, 1e8),
     sc_kernel_memory ("x", SC_KERNEL_REDUCTION, 1e8),
   };
   for (guint i = 0; i < G_N_ELEMENTS (kernels); i++)
@@ -261,8 +268,8 @@ START_TEST (grades_are_those_of_the_numbers_that_decide)
     { sc_kernel_gemm ("by memory", SC_DTYPE_BF16, 8, 8192, 8192), SC_GRADE_DATASHEET },
     { sc_kernel_gemm ("odd", SC_DTYPE_BF16, 33792, 12801, 8192), SC_GRADE_ASSUMED },
     { sc_kernel_batched_gemm ("batched", SC_DTYPE_BF16, 64, 2048, 2048, 128), SC_GRADE_ASSUMED },
-    { sc_kernel_flash ("flash", SC_KERNEL_FLASH_FORWARD, SC_DTYPE_BF16, 8192, 128, 1e12, 1e8), SC_GRADE_MEASURED },
-    { sc_kernel_flash ("small heads", SC_KERNEL_FLASH_FORWARD, SC_DTYPE_BF16, 8192, 96, 1e12, 1e8), SC_GRADE_FITTED },
+    { flash_kernel ("flash", SC_KERNEL_FLASH_FORWARD, SC_DTYPE_BF16, 8192, 128, 1e12, 1e8), SC_GRADE_MEASURED },
+    { flash_kernel ("small heads", SC_KERNEL_FLASH_FORWARD, SC_DTYPE_BF16, 8192, 96, 1e12, 1e8), SC_GRADE_FITTED },
     { sc_kernel_memory ("norm", SC_KERNEL_REDUCTION, 1e9), SC_GRADE_FITTED },
     { sc_kernel_memory ("copy", SC_KERNEL_ELEMENTWISE, 1e9), SC_GRADE_MEASURED },
     { sc_kernel_memory ("ramp", SC_KERNEL_ELEMENTWISE, 3e6), SC_GRADE_ASSUMED },

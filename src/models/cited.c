@@ -4,6 +4,7 @@
 
 static const char *const grades[] = {
   [SC_GRADE_MEASURED] = "measured",
+  [SC_GRADE_INTERPOLATED] = "interpolated",
   [SC_GRADE_DATASHEET] = "datasheet",
   [SC_GRADE_FITTED] = "fitted",
   [SC_GRADE_ASSUMED] = "assumed",

@@ -8,13 +8,14 @@
 typedef enum
 {
   SC_GRADE_MEASURED,  /* measured on this GPU or fabric, by us or in the cited publication */
+  SC_GRADE_INTERPOLATED, /* between measurements of this GPU */
   SC_GRADE_DATASHEET, /* printed by the vendor */
   SC_GRADE_FITTED,    /* fitted on measurements of this GPU or its family */
   SC_GRADE_ASSUMED,   /* general knowledge or carried over from a relative */
   SC_N_GRADES
 } ScGrade;
 
-const char *sc_grade_name (ScGrade grade); /* "measured", "datasheet", "fitted", "assumed" */
+const char *sc_grade_name (ScGrade grade); /* "measured", "interpolated", "datasheet", "fitted", "assumed" */
 
 typedef struct
 {

@@ -3,7 +3,7 @@
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_interp.h>
 #include <math.h>
-#include "models/device.h"
+#include "models/samples.h"
 
 static const struct
 {
@@ -65,7 +65,32 @@ sc_device_free (ScDevice *device)
     sc_cited_clear (cited[i]);
   sc_curve_clear (&device->flash_forward);
   sc_curve_clear (&device->flash_backward);
+  g_clear_pointer (&device->tables, g_ptr_array_unref);
+  g_free (device->relative_name);
+  sc_device_free (device->relative);
   g_free (device);
+}
+
+static void
+scale_curve (ScCurve *curve, double factor)
+{
+  for (guint i = 0; i < curve->n; i++)
+    curve->y[i] *= factor;
+}
+
+void
+sc_device_scale (ScDevice *device, const ScDeviceScale *scale)
+{
+  for (guint i = 0; i < SC_N_DTYPES; i++)
+    device->peak_flops[i].value *= scale->matrix;
+  scale_curve (&device->flash_forward, scale->matrix);
+  scale_curve (&device->flash_backward, scale->matrix);
+  /* half_bytes is a time, the ramp's, as bytes at the full rate */
+  ScCited *const memory[] = { &device->memory_bytes_per_s, &device->elementwise_bytes_per_s, &device->reduction_bytes_per_s,
+                              &device->optimizer_bytes_per_s, &device->half_bytes };
+  for (guint i = 0; i < G_N_ELEMENTS (memory); i++)
+    memory[i]->value *= scale->hbm;
+  device->launch_s.value *= scale->launch;
 }
 
 double

@@ -17,7 +17,18 @@ typedef enum
 const char *sc_dtype_name (ScDtype dtype);  /* "bf16", "fp16", "fp32", "fp8", "fp4" */
 double      sc_dtype_bytes (ScDtype dtype); /* 2, 2, 4, 1, and 9/16: four bits and a scale of eight for every 16 (NVFP4) */
 
+typedef struct ScSampleTable ScSampleTable; /* models/samples.h */
+typedef struct ScDevice ScDevice;
+
+/* What-if factors on the numbers of the datasheet and on what was measured alike; 1: as it is. */
 typedef struct
+{
+  double matrix; /* rate of matrix units */
+  double hbm;    /* bandwidth of the GPU's memory */
+  double launch; /* time from one kernel to the next */
+} ScDeviceScale;
+
+struct ScDevice
 {
   char  *name;    /* as the published rows call it: "a100-sxm-80gb" */
   char **aliases; /* NULL-ended: "A100", "a100-80gb", ... matched without regard to case, blanks, '-' and '_' */
@@ -49,9 +60,17 @@ typedef struct
   ScCited hidden_slowdown;  /* compute takes this much longer while a collective runs beside it (ACCURACY 4: 1.35); >= 1 */
   ScCited context_bytes;    /* CUDA context and loaded kernels */
   ScCited workspace_bytes;  /* cuBLAS and friends, outside of the framework's counters */
-} ScDevice;
+
+  GPtrArray *tables;   /* ScSampleTable, owned; NULL: no measurements of its own */
+  char      *relative_name; /* NULL: none */
+  ScDevice  *relative; /* whose measurements stand in where this one has none; owned, NULL: none */
+  gboolean   burst;    /* matrix products run as in short measurements, not at the sustained rate */
+};
 
 void sc_device_free (ScDevice *device);
+
+/* Multiplies rates and times.  After sc_device_prepare(), so that measured kernels move like the others. */
+void sc_device_scale (ScDevice *device, const ScDeviceScale *scale);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScDevice, sc_device_free)
 
 /* Curve at @x: Steffen over log x, clamped outside the points. */

@@ -1,46 +1,85 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* kernel.c - what one GPU kernel costs: the roofline with waves of tiles, curves and launch gaps. */
+/* kernel.c - describing a kernel, and its price: the form, what was measured on top, sustained rates, grades. */
 #include <math.h>
-#include "models/kernel.h"
+#include <string.h>
+#include "models/kernel-form.h"
+#include "models/samples.h"
 
-/* Output tiles a matrix library chooses from, with the share of the largest tile's rate that each reaches.  A
- * library picks the fastest for a shape; so do we.  Fitted together on published bf16 sweeps of A100, H100, H200 and
- * B200 (aiconfigurator, m in 256, 1024, 4096, 16384; one set for all): mean error 5.8 %, and 5.3 % on the shapes kept
- * aside (m in 2048, 8192, 32768). */
+static const char *const class_names[] = {
+  [SC_KERNEL_GEMM] = "gemm",
+  [SC_KERNEL_BATCHED_GEMM] = "batched-gemm",
+  [SC_KERNEL_GROUPED_GEMM] = "grouped-gemm",
+  [SC_KERNEL_FLASH_FORWARD] = "attention-forward",
+  [SC_KERNEL_FLASH_BACKWARD] = "attention-backward",
+  [SC_KERNEL_ELEMENTWISE] = "elementwise",
+  [SC_KERNEL_REDUCTION] = "reduction",
+  [SC_KERNEL_OPTIMIZER] = "optimizer",
+};
+G_STATIC_ASSERT (G_N_ELEMENTS (class_names) == SC_N_KERNEL_CLASSES);
+
+static const char *const layout_names[] = { [SC_GEMM_TN] = "TN", [SC_GEMM_NN] = "NN", [SC_GEMM_NT] = "NT" };
+G_STATIC_ASSERT (G_N_ELEMENTS (layout_names) == SC_N_GEMM_LAYOUTS);
+
 static const struct
 {
-  guint m, n;
-  double efficiency;
-} tiles[] = {
-  { 256, 128, 1.00 }, { 128, 256, 1.00 }, { 128, 128, 0.99 }, { 128, 64, 0.96 }, { 64, 128, 0.96 }, { 64, 64, 0.66 },
+  const char *name;
+  ScKernelClass class;
+} ops[] = {
+  [SC_OP_ANY] = { "any", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_COPY] = { "copy", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_ADD] = { "add", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_DROPOUT_ADD] = { "dropout-add", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_GELU] = { "gelu", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_GELU_BACKWARD] = { "gelu-backward", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_SWIGLU] = { "swiglu", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_SWIGLU_BACKWARD] = { "swiglu-backward", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_ROPE] = { "rope", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_CAST] = { "cast", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_QUANTISE] = { "quantise", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_EMBEDDING] = { "embedding", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_EMBEDDING_BACKWARD] = { "embedding-backward", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_PERMUTE] = { "permute", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_RMSNORM] = { "rmsnorm", SC_KERNEL_REDUCTION },
+  [SC_OP_RMSNORM_BACKWARD] = { "rmsnorm-backward", SC_KERNEL_REDUCTION },
+  [SC_OP_LAYERNORM] = { "layernorm", SC_KERNEL_REDUCTION },
+  [SC_OP_LAYERNORM_BACKWARD] = { "layernorm-backward", SC_KERNEL_REDUCTION },
+  [SC_OP_SOFTMAX] = { "softmax", SC_KERNEL_REDUCTION },
+  [SC_OP_SOFTMAX_BACKWARD] = { "softmax-backward", SC_KERNEL_REDUCTION },
+  [SC_OP_CROSS_ENTROPY] = { "cross-entropy", SC_KERNEL_REDUCTION },
+  [SC_OP_ADAM] = { "adam", SC_KERNEL_OPTIMIZER },
+  [SC_OP_GRADIENT_NORM] = { "gradient-norm", SC_KERNEL_OPTIMIZER },
 };
-#define LARGEST_TILES 2 /* the first of them, which set the device's tile efficiency */
+G_STATIC_ASSERT (G_N_ELEMENTS (ops) == SC_N_OPS);
 
-/* Fill and drain of one wave of tiles (same fit). */
-#define WAVE_PROLOGUE_S 0.6e-6
-
-/* Operands that do not fit in L2 are read again in part (same fit). */
-#define L2_REREAD 1.15
-
-/* Tensor cores read 16-byte vectors: 8 elements of 16 bits.  A plain product off that alignment takes about twice as
- * long (vocabulary 50257 against 50304 on A100: a quarter of GPT-2's step); a batched one several times as long
- * (published BLOOM plans with heads of 108 run 25-30 % slower as a whole).  Both assumed. */
-#define VECTOR_BYTES 16
-#define MISALIGNED_GEMM 2.0
-#define MISALIGNED_BATCHED 4.0
-
-/* FlashAttention rates are kept for heads of 128; heads of 64 and less reach this share (FlashAttention-3 on H100,
- * causal and not, 2k-16k tokens). */
-#define FLASH_HEAD 128.0
-#define FLASH_SMALL_HEAD 64.0
-#define FLASH_SMALL_FORWARD 0.75
-#define FLASH_SMALL_BACKWARD 0.85
-
-static guint64
-div_up (guint64 a, guint64 b)
+const char *
+sc_kernel_class_name (ScKernelClass class)
 {
-  return (a + b - 1) / b;
+  g_return_val_if_fail ((guint) class < SC_N_KERNEL_CLASSES, NULL);
+  return class_names[class];
 }
+
+const char *
+sc_gemm_layout_name (ScGemmLayout layout)
+{
+  g_return_val_if_fail ((guint) layout < SC_N_GEMM_LAYOUTS, NULL);
+  return layout_names[layout];
+}
+
+const char *
+sc_op_name (ScMemoryOp op)
+{
+  g_return_val_if_fail ((guint) op < SC_N_OPS, NULL);
+  return ops[op].name;
+}
+
+ScKernelClass
+sc_op_class (ScMemoryOp op)
+{
+  g_return_val_if_fail ((guint) op < SC_N_OPS, SC_KERNEL_ELEMENTWISE);
+  return ops[op].class;
+}
+
+/* --- describing --- */
 
 ScKernel
 sc_kernel_gemm (const char *name, ScDtype dtype, guint64 m, guint64 n, guint64 k)
@@ -55,9 +94,17 @@ sc_kernel_gemm_accumulate (const char *name, ScDtype dtype, ScDtype accumulator,
 {
   ScKernel kernel = sc_kernel_gemm (name, dtype, m, n, k);
   const double c = (double) m * (double) n;
+  kernel.layout = SC_GEMM_NT;
   kernel.accumulate = accumulator == SC_DTYPE_FP32 && dtype != SC_DTYPE_FP32;
   kernel.bytes += c * (2 * sc_dtype_bytes (accumulator) - sc_dtype_bytes (dtype));
   return kernel;
+}
+
+/* What a product writes: narrow types only come in, a product leaves 16 bits. */
+static double
+output_bytes (ScDtype dtype)
+{
+  return MAX (sc_dtype_bytes (dtype), 2);
 }
 
 ScKernel
@@ -73,16 +120,71 @@ sc_kernel_batched_gemm (const char *name, ScDtype dtype, guint64 batch, guint64 
     .k = k,
     .batch = batch,
     .flops = 2 * db * dm * dn * dk,
-    .bytes = sc_dtype_bytes (dtype) * db * (dm * dk + dk * dn + dm * dn),
+    .bytes = db * (sc_dtype_bytes (dtype) * (dm * dk + dk * dn) + output_bytes (dtype) * dm * dn),
   };
 }
 
 ScKernel
-sc_kernel_flash (const char *name, ScKernelClass class, ScDtype dtype, guint seq, guint head_dim, double flops,
-                 double bytes)
+sc_kernel_grouped_gemm (const char *name, ScDtype dtype, ScGemmLayout layout, const guint64 *rows, guint n_groups, guint64 n, guint64 k)
 {
+  static const guint64 heights[] = { 256, 128, 64 };
+  ScKernel kernel = { .name = name, .class = SC_KERNEL_GROUPED_GEMM, .dtype = dtype, .layout = layout, .n = n, .k = k, .batch = n_groups,
+                      .accumulate = layout == SC_GEMM_NT && dtype != SC_DTYPE_FP32 };
+  G_STATIC_ASSERT (G_N_ELEMENTS (heights) == G_N_ELEMENTS (kernel.row_tiles));
+  guint64 total = 0, busy = 0;
+  for (guint g = 0; g < n_groups; g++)
+    {
+      total += rows[g];
+      busy += rows[g] > 0;
+      for (guint i = 0; i < G_N_ELEMENTS (heights); i++)
+        kernel.row_tiles[i] += (rows[g] + heights[i] - 1) / heights[i];
+    }
+  kernel.m = n_groups > 0 ? (total + n_groups - 1) / n_groups : 0;
+  const double t = (double) total, w = (double) n * (double) k * (double) busy, e = sc_dtype_bytes (dtype);
+  kernel.flops = 2 * t * (double) n * (double) k;
+  switch (layout)
+    {
+    case SC_GEMM_TN: kernel.bytes = e * (t * (double) k + w) + output_bytes (dtype) * t * (double) n; break;
+    case SC_GEMM_NN: kernel.bytes = e * (t * (double) n + w) + output_bytes (dtype) * t * (double) k; break;
+    case SC_GEMM_NT: kernel.bytes = e * t * ((double) n + (double) k) + (kernel.accumulate ? 8 : 4) * w; break;
+    case SC_N_GEMM_LAYOUTS:
+    default: g_return_val_if_reached (kernel);
+    }
+  return kernel;
+}
+
+double
+sc_attention_pairs (guint seq, gboolean causal, guint window)
+{
+  const double s = seq, w = window;
+  if (window == 0 || window >= seq)
+    return causal ? s * s / 2 : s * s;
+  return causal ? w * (s - w / 2) : MIN (2 * w * s - w * w, s * s);
+}
+
+ScKernel
+sc_kernel_attention (const char *name, ScKernelClass class, ScDtype dtype, const ScAttentionShape *a)
+{
+  const guint v = a->v_head_dim > 0 ? a->v_head_dim : a->head_dim;
+  const double e = sc_dtype_bytes (dtype), tokens = (double) a->batch * a->seq;
+  const double pairs = a->pairs > 0 ? a->pairs : a->batch * sc_attention_pairs (a->seq, a->causal, a->window);
+  const double h = a->heads, g = a->kv_heads, widths = (double) a->head_dim + v;
+  const gboolean forward = class == SC_KERNEL_FLASH_FORWARD;
   return (ScKernel){
-    .name = name, .class = class, .dtype = dtype, .k = head_dim, .batch = 1, .flops = flops, .bytes = bytes, .seq = seq
+    .name = name,
+    .class = class,
+    .dtype = dtype,
+    .k = a->head_dim,
+    .batch = a->batch,
+    .seq = a->seq,
+    .heads = a->heads,
+    .kv_heads = a->kv_heads,
+    .v_head_dim = v,
+    .causal = a->causal && (a->window == 0 || a->window >= a->seq),
+    .flops = (forward ? 2 : 5) * pairs * h * widths,
+    /* forward: Q, K, V, output, log-sum-exp in fp32; backward: those and four gradients, dQ added up in fp32 */
+    .bytes = forward ? tokens * (e * (h + g) * widths + 4 * h)
+                     : tokens * (2 * e * (h + g) * widths + 8 * h * a->head_dim + 4 * h),
   };
 }
 
@@ -92,171 +194,159 @@ sc_kernel_memory (const char *name, ScKernelClass class, double bytes)
   return (ScKernel){ .name = name, .class = class, .batch = 1, .bytes = bytes };
 }
 
-guint64
-sc_gemm_waves (guint64 m, guint64 n, guint tile_m, guint tile_n, guint sms, double *ret_efficiency)
+ScKernel
+sc_kernel_op (const char *name, ScMemoryOp op, double bytes)
 {
-  const guint64 n_tiles = div_up (m, tile_m) * div_up (n, tile_n);
-  const guint64 waves = div_up (n_tiles, sms);
-  if (ret_efficiency != NULL)
-    *ret_efficiency = (double) n_tiles / (double) (waves * sms);
-  return waves;
+  return (ScKernel){ .name = name, .class = sc_op_class (op), .batch = 1, .bytes = bytes, .op = op };
 }
 
-static gboolean
-aligned (const ScKernel *kernel)
+/* --- pricing --- */
+
+static ScForm
+plain_form (const ScDevice *device, const ScKernel *kernel, double sustained)
 {
-  const guint64 vector = VECTOR_BYTES / (guint64) sc_dtype_bytes (kernel->dtype);
-  return kernel->m % vector == 0 && kernel->n % vector == 0 && kernel->k % vector == 0;
+  switch (kernel->class)
+    {
+    case SC_KERNEL_GEMM:
+    case SC_KERNEL_GROUPED_GEMM: return sc_form_gemm (device, kernel, &device->gemm_tile_efficiency, sustained);
+    case SC_KERNEL_BATCHED_GEMM: return sc_form_batched (device, kernel);
+    case SC_KERNEL_FLASH_FORWARD:
+    case SC_KERNEL_FLASH_BACKWARD: return sc_form_attention (device, kernel, NULL);
+    case SC_KERNEL_ELEMENTWISE:
+    case SC_KERNEL_REDUCTION:
+    case SC_KERNEL_OPTIMIZER: return sc_form_memory (device, kernel);
+    case SC_N_KERNEL_CLASSES:
+    default: g_return_val_if_reached (((ScForm) { 0, SC_GRADE_ASSUMED }));
+    }
 }
 
-static ScGrade
-weaker (ScGrade a, ScGrade b)
-{
-  return MAX (a, b); /* the enum goes from the strongest to the weakest */
-}
-
-/* A rate cannot beat the datasheet, whatever was measured in a cache. */
+/* By what a sustained rate lengthens the product, where arithmetic decides. */
 static double
-memory_rate (const ScDevice *device, const ScCited *rate)
+sustained_factor (const ScDevice *device, const ScKernel *kernel, double sustained, ScGrade *grade)
 {
-  return MIN (rate->value, device->memory_bytes_per_s.value);
+  const ScForm slow = plain_form (device, kernel, sustained), burst = plain_form (device, kernel, 1);
+  if (slow.seconds <= burst.seconds)
+    return 1;
+  *grade = sc_grade_weaker (*grade, device->gemm_sustained.grade);
+  return slow.seconds / burst.seconds;
 }
 
-static ScCost
-gemm_cost (const ScDevice *device, const ScKernel *kernel)
+static ScForm
+measured_form (const ScDevice *device, const ScSampleTable *table, gboolean relative, const ScKernel *kernel, double sustained)
 {
-  const guint sms = (guint) device->sms.value;
-  const double rate = device->peak_flops[kernel->dtype].value / sms * MIN (device->gemm_tile_efficiency.value, 1);
-  const double e = sc_dtype_bytes (kernel->dtype);
-  const double operands = e * ((double) kernel->m * (double) kernel->k + (double) kernel->k * (double) kernel->n);
-  const double c = (double) kernel->m * (double) kernel->n;
-  const double bandwidth = memory_rate (device, &device->elementwise_bytes_per_s);
-  const double reread = operands > device->l2_bytes.value ? (L2_REREAD - 1) * operands : 0;
-  const double memory_s = (kernel->bytes + reread) / bandwidth;
-  double slow = 1 / MIN (device->gemm_sustained.value, 1);
-  if (kernel->accumulate)
-    slow *= MAX (device->gemm_accumulate.value, 1);
-  if (!aligned (kernel))
-    slow *= MISALIGNED_GEMM;
-
-  double best_s = G_MAXDOUBLE;
-  gboolean plain = TRUE, by_memory = FALSE;
-  for (guint i = 0; i < G_N_ELEMENTS (tiles); i++)
-    {
-      const guint64 n_tiles = div_up (kernel->m, tiles[i].m) * div_up (kernel->n, tiles[i].n);
-      for (guint split = 1; split <= 8; split *= 2)
-        {
-          if (split > 1 && n_tiles >= sms)
-            break; /* splitting k only helps where tiles leave SMs idle */
-          const guint64 waves = div_up (n_tiles * split, sms);
-          const double tile_flops = 2.0 * tiles[i].m * tiles[i].n * (double) div_up (kernel->k, split);
-          const double math_s = (double) waves * (tile_flops / (rate * tiles[i].efficiency) + WAVE_PROLOGUE_S) * slow;
-          const double reduce_s = split > 1 ? 8 * c * split / bandwidth : 0; /* fp32 partial sums out and in */
-          const double s = MAX (math_s, memory_s) + reduce_s;
-          if (s >= best_s)
-            continue;
-          best_s = s;
-          plain = i < LARGEST_TILES && split == 1;
-          by_memory = memory_s > math_s;
-        }
-    }
-
-  ScGrade grade = SC_GRADE_DATASHEET;
-  if (by_memory)
-    grade = weaker (grade, device->elementwise_bytes_per_s.grade);
-  else
-    {
-      grade = weaker (device->peak_flops[kernel->dtype].grade, device->gemm_tile_efficiency.grade);
-      grade = weaker (grade, device->gemm_sustained.grade);
-      if (kernel->accumulate)
-        grade = weaker (grade, device->gemm_accumulate.grade);
-      if (!plain)
-        grade = weaker (grade, SC_GRADE_FITTED);
-      if (!aligned (kernel))
-        grade = SC_GRADE_ASSUMED;
-    }
-  return (ScCost){ best_s, grade };
-}
-
-/* Small matrices in large numbers: neither arithmetic nor memory saturates alone, so they add as a root of squares. */
-static ScCost
-batched_cost (const ScDevice *device, const ScKernel *kernel)
-{
-  const double peak = device->peak_flops[kernel->dtype].value * MIN (device->batched_gemm_efficiency.value, 1);
-  const double math_s = kernel->flops / peak * (aligned (kernel) ? 1 : MISALIGNED_BATCHED);
-  const double memory_s = kernel->bytes / memory_rate (device, &device->elementwise_bytes_per_s);
-  ScGrade grade = weaker (device->batched_gemm_efficiency.grade, device->elementwise_bytes_per_s.grade);
-  if (!aligned (kernel))
-    grade = SC_GRADE_ASSUMED;
-  return (ScCost){ hypot (math_s, memory_s), grade };
-}
-
-static ScCost
-flash_cost (const ScDevice *device, const ScKernel *kernel)
-{
-  const gboolean forward = kernel->class == SC_KERNEL_FLASH_FORWARD;
-  const ScCurve *curve = forward ? &device->flash_forward : &device->flash_backward;
-  double rate = sc_curve_at (curve, kernel->seq);
-  ScGrade grade = weaker (curve->grade, SC_GRADE_MEASURED);
-  const double head = (double) kernel->k;
-  if (head > 0 && head < FLASH_HEAD)
-    {
-      /* share at 64, straight in log (head size) up to 1 at 128 */
-      const double small = forward ? FLASH_SMALL_FORWARD : FLASH_SMALL_BACKWARD;
-      const double above = log2 (MAX (head, FLASH_SMALL_HEAD) / FLASH_SMALL_HEAD);
-      rate *= small + (1 - small) * above;
-      grade = weaker (grade, SC_GRADE_FITTED);
-    }
-  rate = MIN (rate, device->peak_flops[kernel->dtype].value);
-  const double math_s = kernel->flops / rate;
-  const double memory_s = kernel->bytes / memory_rate (device, &device->elementwise_bytes_per_s);
-  if (memory_s > math_s)
-    return (ScCost){ memory_s, device->elementwise_bytes_per_s.grade };
-  return (ScCost){ math_s, grade };
-}
-
-static ScCost
-memory_cost (const ScDevice *device, const ScKernel *kernel, const ScCited *rate)
-{
-  const double half = MAX (device->half_bytes.value, 0);
-  ScGrade grade = rate->grade;
-  if (half > kernel->bytes)
-    grade = weaker (grade, device->half_bytes.grade);
-  return (ScCost){ (kernel->bytes + half) / memory_rate (device, rate), grade };
+  double distance;
+  ScForm form = { sc_samples_predict (device, table, kernel, SC_HOLD_NOTHING, &distance), SC_GRADE_FITTED };
+  if (!relative)
+    form.grade = distance <= 0 ? SC_GRADE_MEASURED : distance <= SC_SAMPLES_NEAR ? SC_GRADE_INTERPOLATED : SC_GRADE_FITTED;
+  if (sustained < 1)
+    form.seconds *= sustained_factor (device, kernel, sustained, &form.grade);
+  if (kernel->flops > 0) /* a sample may have been lucky, no GPU beats its datasheet for hours */
+    form.seconds = MAX (form.seconds, kernel->flops / device->peak_flops[kernel->dtype].value + device->launch_s.value);
+  return form;
 }
 
 ScCost
 sc_kernel_cost (const ScDevice *device, const ScKernel *kernel, double speed)
 {
-  g_return_val_if_fail (speed > 0, ((ScCost){ 0, SC_GRADE_ASSUMED }));
-  ScCost cost = { 0, SC_GRADE_ASSUMED };
-  switch (kernel->class)
-    {
-    case SC_KERNEL_GEMM:
-      cost = gemm_cost (device, kernel);
-      break;
-    case SC_KERNEL_BATCHED_GEMM:
-      cost = batched_cost (device, kernel);
-      break;
-    case SC_KERNEL_FLASH_FORWARD:
-    case SC_KERNEL_FLASH_BACKWARD:
-      cost = flash_cost (device, kernel);
-      break;
-    case SC_KERNEL_ELEMENTWISE:
-      cost = memory_cost (device, kernel, &device->elementwise_bytes_per_s);
-      break;
-    case SC_KERNEL_REDUCTION:
-      cost = memory_cost (device, kernel, &device->reduction_bytes_per_s);
-      break;
-    case SC_KERNEL_OPTIMIZER:
-      cost = memory_cost (device, kernel, &device->optimizer_bytes_per_s);
-      break;
-    case SC_N_KERNEL_CLASSES:
-      g_return_val_if_reached (cost);
-    }
-  cost.seconds /= speed;
-  if (device->launch_s.value > cost.seconds) /* then the launch is most of it */
-    cost.grade = weaker (device->launch_s.grade, SC_GRADE_MEASURED);
-  cost.seconds += device->launch_s.value;
+  g_return_val_if_fail (speed > 0, ((ScCost) { 0, SC_GRADE_ASSUMED }));
+  const gboolean product = kernel->class == SC_KERNEL_GEMM || kernel->class == SC_KERNEL_GROUPED_GEMM;
+  const double sustained = product && !device->burst ? MIN (device->gemm_sustained.value, 1) : 1;
+  gboolean relative;
+  const ScSampleTable *const table = sc_device_samples (device, kernel, &relative);
+  const ScForm form = table != NULL ? measured_form (device, table, relative, kernel, sustained) : plain_form (device, kernel, sustained);
+  const double launch = MIN (device->launch_s.value, form.seconds);
+  ScCost cost = { (form.seconds - launch) / speed, form.grade };
+  if (launch > cost.seconds) /* then the launch is most of it */
+    cost.grade = sc_grade_weaker (device->launch_s.grade, SC_GRADE_MEASURED);
+  cost.seconds += launch;
   return cost;
+}
+
+/* --- what was asked before --- */
+
+#define KEY_WORDS 18
+
+typedef struct
+{
+  guint64 word[KEY_WORDS];
+} Key;
+
+typedef struct
+{
+  Key key;
+  ScCost cost;
+} Entry;
+
+struct ScCostCache
+{
+  GHashTable *entries; /* Entry by its key, owned */
+};
+
+static guint64
+bits (double value)
+{
+  guint64 word;
+  memcpy (&word, &value, sizeof word);
+  return word;
+}
+
+/* All but the name. */
+static Key
+key_of (const ScDevice *device, const ScKernel *k, double speed)
+{
+  return (Key) { {
+    (guint64) (gsize) device, bits (speed),
+    (guint64) k->class | (guint64) k->dtype << 8 | (guint64) k->layout << 16 | (guint64) k->op << 24 | (guint64) (k->accumulate != 0) << 32
+        | (guint64) (k->causal != 0) << 33,
+    k->m, k->n, k->k, k->batch, k->row_tiles[0], k->row_tiles[1], k->row_tiles[2], bits (k->flops), bits (k->bytes), k->seq, k->heads,
+    k->kv_heads, k->v_head_dim, k->row, 0,
+  } };
+}
+
+static guint
+key_hash (gconstpointer data)
+{
+  const Key *const key = data;
+  guint64 h = 0;
+  for (guint i = 0; i < KEY_WORDS; i++)
+    h = (h ^ key->word[i]) * G_GUINT64_CONSTANT (0x9e3779b97f4a7c15) + (h >> 29);
+  return (guint) (h >> 32);
+}
+
+static gboolean
+key_equal (gconstpointer a, gconstpointer b)
+{
+  return memcmp (a, b, sizeof (Key)) == 0;
+}
+
+ScCostCache *
+sc_cost_cache_new (void)
+{
+  ScCostCache *const cache = g_new (ScCostCache, 1);
+  cache->entries = g_hash_table_new_full (key_hash, key_equal, NULL, g_free);
+  return cache;
+}
+
+void
+sc_cost_cache_free (ScCostCache *cache)
+{
+  if (cache == NULL)
+    return;
+  g_hash_table_unref (cache->entries);
+  g_free (cache);
+}
+
+ScCost
+sc_cost_cache_get (ScCostCache *cache, const ScDevice *device, const ScKernel *kernel, double speed)
+{
+  const Key key = key_of (device, kernel, speed);
+  const Entry *known = g_hash_table_lookup (cache->entries, &key);
+  if (known == NULL)
+    {
+      Entry *const entry = g_new (Entry, 1);
+      *entry = (Entry) { key, sc_kernel_cost (device, kernel, speed) };
+      g_hash_table_insert (cache->entries, &entry->key, entry);
+      known = entry;
+    }
+  return known->cost;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* kernel.h - one GPU kernel and what it costs.
- * Layer: models.  The seam behind which calibration will sit: lowering describes kernels, sc_kernel_cost() prices them. */
+ * Layer: models.  Lowering describes kernels, sc_kernel_cost() prices them: a formula on the device's datasheet (kernel-form.h),
+ * and on top of it what measurements of this GPU say (samples.h). */
 #pragma once
 #include "models/device.h"
 
@@ -8,6 +9,7 @@ typedef enum
 {
   SC_KERNEL_GEMM,           /* m x n x k */
   SC_KERNEL_BATCHED_GEMM,   /* batch x (m x n x k): unfused attention */
+  SC_KERNEL_GROUPED_GEMM,   /* batch groups in one launch, each with rows of its own: experts */
   SC_KERNEL_FLASH_FORWARD,  /* flops (causal = half), seq, bytes */
   SC_KERNEL_FLASH_BACKWARD, /* same; flops = 2.5 x forward (MODELLING 4.3) */
   SC_KERNEL_ELEMENTWISE,    /* bytes read + written */
@@ -16,16 +18,68 @@ typedef enum
   SC_N_KERNEL_CLASSES
 } ScKernelClass;
 
+const char *sc_kernel_class_name (ScKernelClass class); /* "gemm", "batched-gemm", "grouped-gemm", "attention-forward", ... */
+
+/* Which operands of a product are transposed, in the letters of cuBLAS and Transformer Engine: Y = X W^T is TN. */
+typedef enum
+{
+  SC_GEMM_TN, /* forward */
+  SC_GEMM_NN, /* gradient of the input */
+  SC_GEMM_NT, /* gradient of the weight */
+  SC_N_GEMM_LAYOUTS
+} ScGemmLayout;
+
+const char *sc_gemm_layout_name (ScGemmLayout layout); /* "TN", "NN", "NT" */
+
+/* What a memory-bound kernel does, as far as its rate depends on it.  Measurements are kept by operation; an operation without
+ * any runs at its class's rate. */
+typedef enum
+{
+  SC_OP_ANY, /* none of the others: the class's rate */
+  SC_OP_COPY,
+  SC_OP_ADD,
+  SC_OP_DROPOUT_ADD, /* bias + dropout + residual */
+  SC_OP_GELU,
+  SC_OP_GELU_BACKWARD,
+  SC_OP_SWIGLU,
+  SC_OP_SWIGLU_BACKWARD,
+  SC_OP_ROPE,
+  SC_OP_CAST,
+  SC_OP_QUANTISE, /* to fp8, with the largest magnitude */
+  SC_OP_EMBEDDING,
+  SC_OP_EMBEDDING_BACKWARD,
+  SC_OP_PERMUTE,
+  SC_OP_RMSNORM,
+  SC_OP_RMSNORM_BACKWARD,
+  SC_OP_LAYERNORM,
+  SC_OP_LAYERNORM_BACKWARD,
+  SC_OP_SOFTMAX,
+  SC_OP_SOFTMAX_BACKWARD,
+  SC_OP_CROSS_ENTROPY,
+  SC_OP_ADAM,
+  SC_OP_GRADIENT_NORM,
+  SC_N_OPS
+} ScMemoryOp;
+
+const char   *sc_op_name (ScMemoryOp op);  /* "copy", "rmsnorm", ... */
+ScKernelClass sc_op_class (ScMemoryOp op); /* ELEMENTWISE, REDUCTION or OPTIMIZER; ANY: ELEMENTWISE */
+
 typedef struct
 {
   const char   *name;  /* static: "qkv", "qkv dgrad", "flash attention", "norm 1", ... */
   ScKernelClass class;
   ScDtype       dtype;
-  guint64       m, n, k, batch; /* GEMM: C[m,n] = A[m,k] B[k,n]; flash: k = head size */
+  guint64       m, n, k, batch; /* GEMM: C[m,n] = A[m,k] B[k,n]; grouped: m the mean rows of a group; flash: k = head size, batch = sequences */
+  ScGemmLayout  layout;         /* GEMM */
   gboolean      accumulate;     /* adds into an fp32 buffer (weight gradients) */
+  guint64       row_tiles[3];   /* grouped: tiles of 256, 128, 64 rows over all groups */
   double        flops;          /* executed FLOPs, 2 m n k batch for GEMMs; 0 for memory-bound kernels */
   double        bytes;          /* HBM traffic, read + written */
-  guint         seq;            /* flash: sequence length, for the efficiency curve */
+  guint         seq;            /* flash: sequence length */
+  guint         heads, kv_heads, v_head_dim; /* flash, of this GPU; heads 0: not said */
+  gboolean      causal;         /* flash */
+  ScMemoryOp    op;             /* memory-bound */
+  guint         row;            /* memory-bound: elements that one norm or softmax covers; 0: not said */
 } ScKernel;
 
 typedef struct
@@ -41,13 +95,42 @@ ScKernel sc_kernel_gemm (const char *name, ScDtype dtype, guint64 m, guint64 n, 
 ScKernel sc_kernel_gemm_accumulate (const char *name, ScDtype dtype, ScDtype accumulator, guint64 m, guint64 n,
                                     guint64 k);
 ScKernel sc_kernel_batched_gemm (const char *name, ScDtype dtype, guint64 batch, guint64 m, guint64 n, guint64 k);
-ScKernel sc_kernel_flash (const char *name, ScKernelClass class, ScDtype dtype, guint seq, guint head_dim, double flops,
-                          double bytes);
+
+/* Experts in one launch (MODELLING 4.2.5): @rows[@n_groups] tokens of each, some may be 0.  TN: rows x n x k; NN: rows x k x n,
+ * the gradient of the input; NT: n x k over the rows, the gradient of the weights, added into fp32. */
+ScKernel sc_kernel_grouped_gemm (const char *name, ScDtype dtype, ScGemmLayout layout, const guint64 *rows, guint n_groups,
+                                 guint64 n, guint64 k);
+
+/* Attention without a score matrix in memory.  Causal: query i sees keys up to i, and with @window > 0 at most so many. */
+typedef struct
+{
+  guint    batch, seq, heads, kv_heads, head_dim, v_head_dim; /* v_head_dim 0: as head_dim */
+  gboolean causal;
+  guint    window; /* 0: all */
+  double   pairs;  /* query-key pairs of one head over the whole batch; 0: batch equal sequences of seq (MODELLING 1.3) */
+} ScAttentionShape;
+ScKernel sc_kernel_attention (const char *name, ScKernelClass class, ScDtype dtype, const ScAttentionShape *shape);
+
+/* Query-key pairs of one sequence: s^2, causal s^2/2 (as the field counts), a causal window w of fewer: w (s - w/2). */
+double sc_attention_pairs (guint seq, gboolean causal, guint window);
+
 ScKernel sc_kernel_memory (const char *name, ScKernelClass class, double bytes);
+ScKernel sc_kernel_op (const char *name, ScMemoryOp op, double bytes);
 
 /* Time of @kernel on @device running at @speed (1 = as its file says; a slow GPU less).  @speed slows arithmetic and
- * memory alike, not the launch.  About 0.2 us a call: callers memoise what they ask often. */
+ * memory alike, not the launch.
+ * Matrix products run at the device's sustained rate, as in a training step that repeats for hours under the board's power
+ * limit; a device whose clocks are set to burst runs them as short measurements do. Memory-bound and attention kernels do not
+ * reach that limit (ACCURACY 3.2) and always run as measured.
+ * Some microseconds where samples are asked: callers that ask often keep a ScCostCache. */
 ScCost sc_kernel_cost (const ScDevice *device, const ScKernel *kernel, double speed);
+
+/* Costs asked before, by device, speed and shape.  Not for several threads at once. */
+typedef struct ScCostCache ScCostCache;
+ScCostCache *sc_cost_cache_new (void);
+void         sc_cost_cache_free (ScCostCache *cache);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScCostCache, sc_cost_cache_free)
+ScCost       sc_cost_cache_get (ScCostCache *cache, const ScDevice *device, const ScKernel *kernel, double speed);
 
 /* The parts of the matrix model, for tests: waves of m x n over @sms SMs with tiles t_m x t_n, and the share of the
  * last wave that is used (MODELLING 4.1). */

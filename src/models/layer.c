@@ -313,9 +313,11 @@ reduction (Pass *p, const char *name, double bytes)
 }
 
 static void
-gemm (Pass *p, const char *name, double m, double n, double k)
+gemm (Pass *p, const char *name, ScGemmLayout layout, double m, double n, double k)
 {
-  kernel (p, sc_kernel_gemm (name, p->plan->dtype, (guint64) m, (guint64) n, (guint64) k));
+  ScKernel product = sc_kernel_gemm (name, p->plan->dtype, (guint64) m, (guint64) n, (guint64) k);
+  product.layout = layout;
+  kernel (p, product);
 }
 
 /* One product per sequence and head of this rank. */
@@ -364,7 +366,7 @@ column_forward (Pass *p, const Linear *l, double n_out)
       temp (p, full_bytes (p));
       collective (p, SC_ITEM_COLLECTIVE, SC_COLL_ALL_GATHER, l->gather, full_bytes (p));
     }
-  gemm (p, l->fprop, p->t, n_out, p->h);
+  gemm (p, l->fprop, SC_GEMM_TN, p->t, n_out, p->h);
   if (p->sp)
     temp (p, -full_bytes (p));
 }
@@ -374,7 +376,7 @@ static void
 row_forward (Pass *p, const Linear *l, double n_in)
 {
   temp (p, full_bytes (p));
-  gemm (p, l->fprop, p->t, p->h, n_in);
+  gemm (p, l->fprop, SC_GEMM_TN, p->t, p->h, n_in);
   if (!p->split)
     return;
   if (!p->sp)
@@ -397,7 +399,7 @@ weight_gradient (Pass *p, const Linear *l, double n_out, double n_in)
       return;
     }
   temp (p, p->e * n_out * n_in);
-  gemm (p, l->wgrad, n_out, n_in, p->t);
+  gemm (p, l->wgrad, SC_GEMM_NT, n_out, n_in, p->t);
   elementwise (p, l->add, (p->e + 2 * p->grad) * n_out * n_in);
   temp (p, -p->e * n_out * n_in);
 }
@@ -414,7 +416,7 @@ column_backward (Pass *p, const Linear *l, double n_out)
       collective (p, kind, SC_COLL_ALL_GATHER, l->regather, full_bytes (p));
     }
   temp (p, full_bytes (p));
-  gemm (p, l->dgrad, p->t, p->h, n_out);
+  gemm (p, l->dgrad, SC_GEMM_NN, p->t, p->h, n_out);
   if (p->sp && async)
     wait (p);
   if (p->sp)
@@ -440,7 +442,7 @@ row_backward (Pass *p, const Linear *l, double n_in)
       collective (p, SC_ITEM_COLLECTIVE, SC_COLL_ALL_GATHER, l->gather, full_bytes (p));
     }
   temp (p, p->e * n_in * p->t);
-  gemm (p, l->dgrad, p->t, n_in, p->h);
+  gemm (p, l->dgrad, SC_GEMM_NN, p->t, n_in, p->h);
   weight_gradient (p, l, p->h, n_in);
   if (p->sp)
     temp (p, -full_bytes (p));
@@ -517,10 +519,22 @@ rotary (Pass *p)
   elementwise (p, "rotary add", 3 * bytes);
 }
 
-static double
-flash_flops (const Pass *p)
+/* Of this rank's heads and tokens; a context-parallel rank sees its tokens against the whole sequence. */
+static void
+flash (Pass *p, const char *name, ScKernelClass class)
 {
-  return 4 * p->q * p->t * p->shape->seq / 2; /* causal: half */
+  const ScAttentionShape shape = {
+    .batch = p->plan->micro_batch,
+    .seq = p->shape->seq,
+    .heads = p->heads,
+    .kv_heads = p->kv_heads,
+    .head_dim = p->model->head_dim,
+    .causal = TRUE,
+    .pairs = p->t * p->shape->seq / 2,
+  };
+  ScKernel attention = sc_kernel_attention (name, class, p->plan->dtype, &shape);
+  attention.bytes /= p->plan->cp;
+  kernel (p, attention);
 }
 
 /* Q, K, V to the attention output.  Births: the core's tensors and PROJ_IN, unless it is @repeated. */
@@ -537,8 +551,7 @@ core_forward (Pass *p, gboolean repeated)
       else
         born (p, PROJ_IN);
       born (p, FLASH_LSE);
-      kernel (p, sc_kernel_flash ("attention", SC_KERNEL_FLASH_FORWARD, p->plan->dtype, s, d, flash_flops (p),
-                                  p->e * (2 * p->q + 2 * p->kv) * p->t + 4.0 * p->heads * p->t));
+      flash (p, "attention", SC_KERNEL_FLASH_FORWARD);
       if (repeated)
         temp (p, -output);
       used (p, FLASH_LSE);
@@ -601,9 +614,7 @@ core_backward (Pass *p)
     {
       /* dQ adds up in fp32 beside the result */
       temp (p, parts + 4 * p->q * p->t);
-      kernel (p, sc_kernel_flash ("attention backward", SC_KERNEL_FLASH_BACKWARD, p->plan->dtype, s, d,
-                                  2.5 * flash_flops (p),
-                                  p->e * (4 * p->q + 4 * p->kv) * p->t + (8 * p->q + 4.0 * p->heads) * p->t));
+      flash (p, "attention backward", SC_KERNEL_FLASH_BACKWARD);
       temp (p, -4 * p->q * p->t);
       spent (p, FLASH_LSE);
       spent (p, PROJ_IN);
