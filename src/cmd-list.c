@@ -129,7 +129,7 @@ list_devices (GString *out, GError **error)
   const ScLibraryRow *row = NULL;
   while ((row = sc_library_next (row, SC_KIND_DEVICE)) != NULL)
     {
-      g_autoptr (ScDevice) device = sc_device_find (row->name, error);
+      g_autoptr (ScDevice) device = sc_device_load_numbers (row->name, error);
       if (device == NULL)
         return FALSE;
       append_row (out, device->name, device->summary, NULL);

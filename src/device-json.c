@@ -120,8 +120,8 @@ sc_device_read_relative (ScDevice *device, const ScJson *json, GError **error)
   return device->relative != NULL;
 }
 
-ScDevice *
-sc_device_from_json (const ScJson *json, GError **error)
+static ScDevice *
+read_device (const ScJson *json, gboolean with_samples, GError **error)
 {
   g_autoptr (ScDevice) device = g_new0 (ScDevice, 1);
   if (!sc_fields_read (&sc_device_table, json, json->root, device, error) || !read_aliases (device, json, error))
@@ -141,10 +141,23 @@ sc_device_from_json (const ScJson *json, GError **error)
       sc_json_fail (json, json->root, missing, error, "missing, expected both flash curves or none");
       return NULL;
     }
-  if (!read_samples (device, json, error))
+  if (with_samples && !read_samples (device, json, error))
     return NULL;
   sc_device_prepare (device);
   return g_steal_pointer (&device);
+}
+
+ScDevice *
+sc_device_from_json (const ScJson *json, GError **error)
+{
+  return read_device (json, TRUE, error);
+}
+
+ScDevice *
+sc_device_load_numbers (const char *argument, GError **error)
+{
+  g_autoptr (ScJson) json = sc_library_load_json (SC_KIND_DEVICE, argument, error);
+  return json != NULL ? read_device (json, FALSE, error) : NULL;
 }
 
 ScDevice *
@@ -186,10 +199,10 @@ sc_device_is_called (const ScDevice *device, const char *name)
 
 /* The shipped @row as it stands on this machine: in the folder of installed data, or inside the program. */
 static ScDevice *
-load_row (const ScLibraryRow *row, GError **error)
+load_row (const ScLibraryRow *row, gboolean with_samples, GError **error)
 {
   g_autofree char *path = g_strdup_printf ("topologies/devices/%s.json", row->name);
-  return sc_device_load (path, error);
+  return with_samples ? sc_device_load (path, error) : sc_device_load_numbers (path, error);
 }
 
 ScDevice *
@@ -198,14 +211,14 @@ sc_device_find (const char *name, GError **error)
   const ScLibraryRow *row = NULL;
   while ((row = sc_library_next (row, SC_KIND_DEVICE)) != NULL)
     if (same_name (row->name, name))
-      return load_row (row, error);
+      return load_row (row, TRUE, error);
   while ((row = sc_library_next (row, SC_KIND_DEVICE)) != NULL)
     {
-      g_autoptr (ScDevice) device = load_row (row, error);
+      g_autoptr (ScDevice) device = load_row (row, FALSE, error);
       if (device == NULL)
         return NULL;
       if (sc_device_is_called (device, name))
-        return g_steal_pointer (&device);
+        return load_row (row, TRUE, error);
     }
   return NULL;
 }
@@ -218,7 +231,7 @@ sc_device_nearest (const char *name)
   while ((row = sc_library_next (row, SC_KIND_DEVICE)) != NULL)
     {
       g_ptr_array_add (known, g_strdup (row->name));
-      g_autoptr (ScDevice) device = load_row (row, NULL);
+      g_autoptr (ScDevice) device = load_row (row, FALSE, NULL);
       for (char **alias = device != NULL ? device->aliases : NULL; alias != NULL && *alias != NULL; alias++)
         g_ptr_array_add (known, g_strdup (*alias));
     }

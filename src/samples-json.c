@@ -333,7 +333,9 @@ read_points (const ScJson *json, const cJSON *array, const Column *columns, guin
           g_autofree char *expected = g_strdup_printf ("an array of %u, one for each column", n_columns);
           return fail_found (json, item, error, expected);
         }
-      *point = (Point) { .value = { [COLUMN_CAUSAL] = 1 } };
+      memset (point->value, 0, sizeof point->value); /* not the rows, which are many and seldom used */
+      point->value[COLUMN_CAUSAL] = 1;
+      point->n_rows = 0;
       const cJSON *cell = item->child;
       for (guint c = 0; c < n_columns; c++, cell = cell->next)
         if (!read_cell (json, cell, columns[c], point, error))
@@ -405,7 +407,20 @@ sc_samples_read (const ScJson *json, const cJSON *item, GPtrArray *tables, GErro
       sc_json_fail (json, item, NULL, error, "%s", why->message);
       return FALSE;
     }
-  return read_tables (file, file->root, tables, error);
+  static const char *const known[] = { "comment", "samples", NULL };
+  for (const cJSON *key = file->root->child; key != NULL; key = key->next)
+    if (!g_strv_contains (known, key->string))
+      {
+        sc_json_fail_key (file, file->root, key->string, known, error);
+        return FALSE;
+      }
+  const cJSON *const array = cJSON_GetObjectItemCaseSensitive (file->root, "samples");
+  if (array == NULL)
+    {
+      sc_json_fail (file, file->root, "samples", error, "missing, expected an array of tables");
+      return FALSE;
+    }
+  return read_tables (file, array, tables, error);
 }
 
 /* ---- Writing ---- */

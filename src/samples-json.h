@@ -7,8 +7,8 @@
 
 extern const ScFieldTable sc_samples_table; /* one table of measured kernels */
 
-/* "samples": an array of tables, or the name of a file below calibrations/ that holds one (@json->file is where a relative path
- * starts).  Appends to @tables (ScSampleTable). */
+/* "samples": an array of tables, or the name of a file below calibrations/ that is {"samples": [table, ...]}.  Appends to @tables
+ * (ScSampleTable). */
 gboolean sc_samples_read (const ScJson *json, const cJSON *item, GPtrArray *tables, GError **error);
 
 /* The words of "class", "dtype" and "op": G_MAXUINT for another word. */

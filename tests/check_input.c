@@ -8,6 +8,7 @@
 #include "device-json.h"
 #include "library.h"
 #include "override.h"
+#include "samples-json.h"
 #include "systems-json.h"
 #include "topology-json.h"
 #include "workload-json.h"
@@ -639,6 +640,13 @@ START_TEST (every_shipped_input_is_valid)
         workload = sc_workload_from_json (json, &error);
       else if (strcmp (row->kind, SC_KIND_RULES) == 0)
         systems = sc_systems_from_json (json, &error);
+      else if (strcmp (row->kind, SC_KIND_CALIBRATION) == 0)
+        {
+          g_autoptr (GPtrArray) tables = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_sample_table_free);
+          g_autoptr (cJSON) name = cJSON_CreateString (row->name);
+          sc_samples_read (json, name, tables, &error);
+          ck_assert_msg (error != NULL || tables->len > 0, "%s holds no table", row->name);
+        }
       else
         device = sc_device_from_json (json, &error);
       ck_assert_msg (error == NULL, "%s", error != NULL ? error->message : "");

@@ -146,7 +146,7 @@ START_TEST (rows_are_sorted_and_each_is_of_a_known_kind)
       before = row;
     }
   guint n_by_kind = 0;
-  static const char *const known[] = { SC_KIND_TOPOLOGY, SC_KIND_DEVICE, SC_KIND_WORKLOAD, SC_KIND_MEASUREMENTS, SC_KIND_RULES };
+  static const char *const known[] = { SC_KIND_TOPOLOGY, SC_KIND_DEVICE, SC_KIND_CALIBRATION, SC_KIND_WORKLOAD, SC_KIND_MEASUREMENTS, SC_KIND_RULES };
   for (guint i = 0; i < G_N_ELEMENTS (known); i++)
     for (const ScLibraryRow *row = sc_library_next (NULL, known[i]); row != NULL;
          row = sc_library_next (row, known[i]))
