@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* cmd-comm.c - stepcast comm: collectives on their own, one size after the other, as nccl-tests runs them. */
 #include "cmd.h"
+#include "override.h"
 #include "json-in.h"
 #include "models/nccl.h"
 #include "nccl-log.h"
@@ -139,8 +140,8 @@ parse_options (CommOptions *o, GError **error)
     return sc_cmd_fail_usage ("comm", error, "--measured runs what the log has: found %s as well",
                        o->groups != NULL ? "--group" : o->factor != NULL ? "--stepfactor" : "--stepbytes");
   for (char **set = o->inputs.set; set != NULL && *set != NULL; set++)
-    if (!g_str_has_prefix (*set, "topology."))
-      return sc_cmd_fail_usage ("comm", error, "--set %s: found no workload here, expected topology.KEY", *set);
+    if (!sc_override_is_topology (*set))
+      return sc_cmd_fail_usage ("comm", error, "--set %s: found no workload here, expected topology.KEY or device.KEY", *set);
   return TRUE;
 }
 

@@ -8,6 +8,7 @@
 #include "models/collective.h"
 #include "models/framework.h"
 #include "models/schedule.h"
+#include "samples-json.h"
 #include "topology-json.h"
 #include "workload-json.h"
 #include <string.h>
@@ -65,7 +66,8 @@ list_fields (GString *out, GError **error)
     &sc_topology_table, &sc_node_type_table,   &sc_nvlink_table, &sc_pcie_table,
     &sc_nics_table,     &sc_node_run_table,    &sc_fabric_table, &sc_tier_table,
     &sc_fault_table,    &sc_fault_place_table, &sc_uplink_table, &sc_background_table,
-    &sc_device_table,   &sc_device_peak_table,
+    &sc_topology_device_table, &sc_what_if_table,
+    &sc_device_table,   &sc_device_peak_table, &sc_samples_table,
   };
   (void) error;
   append_paragraph (

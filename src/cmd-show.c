@@ -5,6 +5,7 @@
 #endif
 #include <string.h>
 #include "cmd.h"
+#include "override.h"
 #include "device-json.h"
 #include "draw.h"
 #include "topology-json.h"
@@ -33,7 +34,7 @@ static gboolean
 read_topology (ScInputs *inputs, const char *argument, GError **error)
 {
   for (char **set = inputs->set; set != NULL && *set != NULL; set++)
-    if (!g_str_has_prefix (*set, "topology."))
+    if (!sc_override_is_topology (*set))
       {
         g_set_error (error, SC_CMD_ERROR, SC_CMD_ERROR_USAGE,
                      "show: --set %s is for a workload, found none (expected TOPOLOGY and WORKLOAD)", *set);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define TOPOLOGY_PREFIX "topology."
+#define DEVICE_PREFIX "device." /* a key of the topology, but short to write */
 #define MAX_OVERRIDE_LENGTH 100000
 
 static gboolean G_GNUC_PRINTF (3, 4) fail (const char *text, GError **error, const char *format, ...)
@@ -40,15 +41,18 @@ check_first_name (const char *text, GError **error)
   for (const ScField *field = sc_workload_table.fields; field->key != NULL; field++)
     g_ptr_array_add (known, (gpointer) (gsize) field->key);
   g_ptr_array_add (known, (gpointer) (gsize) "topology");
+  g_ptr_array_add (known, (gpointer) (gsize) "device");
   g_ptr_array_add (known, NULL);
   if (strcmp (name, "topology") == 0)
     return text[length] == '.' ? TRUE : fail (text, error, "expected a key of the topology, such as topology.nodes");
+  if (strcmp (name, "device") == 0)
+    return text[length] == '.' ? TRUE : fail (text, error, "expected device.clocks or a what-if, such as device.scale.hbm=2");
   if (g_strv_contains ((const char *const *) known->pdata, name))
     return TRUE;
   const char *nearest = sc_nearest (name, (const char *const *) known->pdata);
   if (nearest != NULL)
     return fail (text, error, "unknown key \"%s\", did you mean \"%s\"?", name, nearest);
-  return fail (text, error, "unknown key \"%s\", expected seq, plan.KEY, model.KEY, software.KEY or topology.KEY",
+  return fail (text, error, "unknown key \"%s\", expected seq, plan.KEY, model.KEY, software.KEY, topology.KEY or device.KEY",
                name);
 }
 
@@ -179,6 +183,12 @@ apply_one (ScJson *json, const char *text, GError **error)
 }
 
 gboolean
+sc_override_is_topology (const char *text)
+{
+  return g_str_has_prefix (text, TOPOLOGY_PREFIX) || g_str_has_prefix (text, DEVICE_PREFIX);
+}
+
+gboolean
 sc_override_apply (ScJson *json, ScOverrideTarget target, char **set, GError **error)
 {
   gboolean changed = FALSE;
@@ -186,7 +196,7 @@ sc_override_apply (ScJson *json, ScOverrideTarget target, char **set, GError **e
     {
       if (!check_text (*set, error) || !check_first_name (*set, error))
         return FALSE;
-      const gboolean topology = g_str_has_prefix (*set, TOPOLOGY_PREFIX);
+      const gboolean topology = sc_override_is_topology (*set);
       if (topology != (target == SC_OVERRIDE_TOPOLOGY))
         continue;
       if (!apply_one (json, *set, error))

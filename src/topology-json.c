@@ -216,6 +216,29 @@ static const ScChoice libraries[] = {
   { "nccl-2.18", 2018, FALSE },       { "nccl-2.14", 2014, FALSE }, { "nccl-2.8", 2008, FALSE },  { "nccl-2.5", 2005, FALSE },  { .name = NULL },
 };
 
+#define FACTOR(member) SC_FIELD_NUMBER, .min = 1e-3, .max = 1e3, .fallback = "1", .offset = offsetof (ScTopology, what_if.member)
+static const ScField what_if_fields[] = {
+  { "matrix", FACTOR (matrix), .help = "On the rate of the GPUs' matrix units: 2 is twice as fast" },
+  { "hbm", FACTOR (hbm), .help = "On the bandwidth of the GPUs' memory" },
+  { "nvlink", FACTOR (nvlink), .help = "On the bandwidth of NVLink" },
+  { "nic", FACTOR (nic), .help = "On the bandwidth of NICs and of the network above them" },
+  { "latency", FACTOR (latency), .help = "On the latency of links and switches and the fixed part of collectives: 0.5 is half" },
+  { "launch", FACTOR (launch), .help = "On the time to start a kernel, and of the host to issue it" },
+  { .key = NULL },
+};
+const ScFieldTable sc_what_if_table = { .title = "topology: device.scale", .fields = what_if_fields };
+
+static const ScChoice clocks[] = { { "sustained", FALSE, FALSE }, { "burst", TRUE, FALSE }, { .name = NULL } };
+
+static const ScField device_fields[] = {
+  { "scale", SC_FIELD_OBJECT, .table = &sc_what_if_table, .derived = "as they are",
+    .help = "What-if: factors on numbers of the GPUs, measured and of the datasheet, and of the links" },
+  { "clocks", SC_FIELD_CHOICE, .choices = clocks, .fallback = "sustained", .offset = offsetof (ScTopology, burst),
+    .help = "Matrix products run at the rate that power allows for hours, or as in a short measurement" },
+  { .key = NULL },
+};
+const ScFieldTable sc_topology_device_table = { .title = "topology: device", .fields = device_fields };
+
 static const ScField topology_fields[] = {
   { "name", SC_FIELD_STRING, .offset = offsetof (ScTopology, name), .help = "Name" },
   { "summary", SC_FIELD_STRING, .derived = "none", .offset = offsetof (ScTopology, summary),
@@ -234,6 +257,8 @@ static const ScField topology_fields[] = {
   { "collectives", SC_FIELD_CHOICE, .choices = libraries, .fallback = "nccl-2.29",
     .offset = offsetof (ScTopology, collectives),
     .help = "What executes collectives: a version of NCCL, or textbook: closed forms over the links" },
+  { "device", SC_FIELD_OBJECT, .table = &sc_topology_device_table, .derived = "as it is",
+    .help = "How the GPUs run, whichever they are: --set device.KEY" },
   { "faults", SC_FIELD_OTHER, .table = &sc_fault_table, .derived = "none",
     .help = "What is slower than its type says" },
   { "background", SC_FIELD_OTHER, .table = &sc_background_table, .derived = "none",
@@ -911,6 +936,7 @@ sc_topology_from_json (const ScJson *json, const char *folder, const char *devic
 {
   g_autoptr (ScTopology) topology = g_new0 (ScTopology, 1);
   topology->devices = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_device_free);
+  topology->what_if = (ScWhatIf) { 1, 1, 1, 1, 1, 1 };
   g_autoptr (GHashTable) devices = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   Reader reader = { .json = json, .folder = folder, .topology = topology, .devices = devices };
   if (device_file != NULL)
@@ -934,6 +960,7 @@ sc_topology_from_json (const ScJson *json, const char *folder, const char *devic
       || (faults != NULL && !read_faults (&reader, faults, error))
       || (background != NULL && !read_backgrounds (&reader, background, error)))
     return NULL;
+  sc_topology_what_if (topology);
   return g_steal_pointer (&topology);
 }
 

@@ -14,6 +14,8 @@ extern const ScFieldTable sc_tier_table;      /* elements of fabric.tiers */
 extern const ScFieldTable sc_fault_table;     /* elements of faults */
 extern const ScFieldTable sc_fault_place_table; /* gpu, nic or nvlink of a fault */
 extern const ScFieldTable sc_uplink_table;    /* uplink of a fault */
+extern const ScFieldTable sc_topology_device_table;
+extern const ScFieldTable sc_what_if_table;
 extern const ScFieldTable sc_background_table; /* elements of background */
 
 /* Reads and checks the file @argument, or the shipped topology of that name, with the overrides of @set (NULL-ended,

@@ -77,6 +77,7 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
   g_autoptr (ScStepItems) items = sc_step_items_new (workload);
   g_autoptr (ScStageSizes) sizes = sc_stage_sizes_new (workload);
   g_autoptr (GArray) needs = g_array_new (FALSE, FALSE, sizeof (ScNeed));
+  g_autoptr (ScCostCache) own_costs = options->costs == NULL ? sc_cost_cache_new () : NULL;
   g_autoptr (ScLoads) loads = NULL;
   g_autoptr (ScFold) fold = NULL;
   g_autoptr (ScLowered) lowered = NULL;
@@ -88,7 +89,7 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
       g_clear_pointer (&loads, sc_loads_free);
       loads = sc_loads_new (layout, fabric, (const ScNeed *) (gconstpointer) needs->data, needs->len);
       fold = sc_fold_new (layout, fabric, loads, colour, options->class_budget, options->unfolded);
-      input = (ScLowerInput) { workload, fabric, layout, loads, fold, items, sizes, 0 };
+      input = (ScLowerInput) { workload, fabric, layout, loads, fold, items, sizes, 0, options->costs != NULL ? options->costs : own_costs };
       const double ops = sc_lower_estimate (&input);
       if (ops > SC_FORECAST_MAX_OPS)
         {

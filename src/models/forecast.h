@@ -2,6 +2,7 @@
 /* forecast.h - the one door: topology + workload -> summary.
  * Layer: models. */
 #pragma once
+#include "models/kernel.h"
 #include "models/summary.h"
 
 typedef struct
@@ -10,6 +11,7 @@ typedef struct
   guint    class_budget; /* FOLDING S7; 0: the default, 4096 */
   double   memory_margin; /* 0: the default */
   gboolean links;      /* fill ScSummary.links */
+  ScCostCache *costs;  /* kernel costs that many forecasts on the same topology share, in one thread; NULL: of this one */
 } ScForecastOptions;
 
 #define SC_FORECAST_ERROR (sc_forecast_error_quark ())

@@ -78,7 +78,8 @@ sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, doub
                        .issue_ns = sc_lower_to_ns (host_s (l, item->time, host_factor)) };
       if (item->kind == SC_ITEM_KERNEL)
         {
-          const ScCost cost = sc_kernel_cost (device, &item->kernel, speed);
+          ScCostCache *const costs = l->in->costs;
+          const ScCost cost = costs != NULL ? sc_cost_cache_get (costs, device, &item->kernel, speed) : sc_kernel_cost (device, &item->kernel, speed);
           p.value = sc_time_from_s (cost.seconds);
           p.memory = memory_set (l, sum);
           p.label = sc_lower_label (l, item->kernel.name);

@@ -47,6 +47,7 @@ typedef struct
   const ScStepItems  *items;
   const ScStageSizes *sizes;
   guint  blocks; /* 0: collectives as loads; else (unfolded only) as single messages in this many blocks */
+  ScCostCache *costs; /* of kernels asked before; NULL: none is kept */
 } ScLowerInput;
 
 typedef struct

@@ -55,6 +55,32 @@ sc_topology_node_type (const ScTopology *topology, guint node)
   return &topology->types[topology->runs[run].type];
 }
 
+void
+sc_topology_what_if (ScTopology *topology)
+{
+  const ScWhatIf *const w = &topology->what_if;
+  const ScDeviceScale scale = { .matrix = w->matrix, .hbm = w->hbm, .launch = w->launch };
+  for (guint i = 0; i < topology->devices->len; i++)
+    {
+      ScDevice *const device = g_ptr_array_index (topology->devices, i);
+      device->burst = topology->burst;
+      sc_device_scale (device, &scale);
+    }
+  for (guint i = 0; i < topology->n_types; i++)
+    {
+      ScNodeType *const type = &topology->types[i];
+      type->nvlink_bytes_per_s.value *= w->nvlink;
+      type->nic_bytes_per_s.value *= w->nic;
+      type->nvlink_latency_s.value *= w->latency;
+      type->pcie_latency_s.value *= w->latency;
+      type->nic_latency_s.value *= w->latency;
+      type->host_factor.value *= w->launch;
+    }
+  for (guint i = 0; i < topology->n_tiers; i++)
+    topology->tiers[i].latency_s.value *= w->latency;
+  topology->collective_launch_s.value *= w->latency;
+}
+
 guint
 sc_topology_job_gpus (const ScTopology *topology)
 {

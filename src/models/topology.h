@@ -97,6 +97,17 @@ typedef enum
   SC_ROUTING_ECMP,     /* each flow keeps to one of them, by hash */
 } ScRouting;
 
+/* What-if: factors on the numbers themselves, so that rates above 1 are faster and times below 1 shorter. */
+typedef struct
+{
+  double matrix;  /* rate of the GPUs' matrix units */
+  double hbm;     /* bandwidth of their memory */
+  double launch;  /* time from one kernel to the next, and of the host to issue one */
+  double nvlink;  /* bandwidth of NVLink */
+  double nic;     /* bandwidth of NICs, and of the tree above them */
+  double latency; /* of each step over links and switches, and the fixed part of collectives */
+} ScWhatIf;
+
 #define SC_TEXTBOOK 0 /* closed forms over the links are the times of collectives */
 
 typedef struct
@@ -126,11 +137,16 @@ typedef struct
   guint       n_tier_faults;
   ScBackground *backgrounds; /* [n_backgrounds] */
   guint       n_backgrounds;
+  ScWhatIf    what_if; /* applied by sc_topology_what_if() */
+  gboolean    burst;   /* GPUs run at burst rates */
   GPtrArray  *devices; /* ScDevice, owned */
 } ScTopology;
 
 void sc_topology_free (ScTopology *topology);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScTopology, sc_topology_free)
+
+/* Applies what_if and burst to the devices and node types.  Once, when all is read. */
+void sc_topology_what_if (ScTopology *topology);
 
 /* GPUs that a job can have: those of first_node and the nodes behind it. */
 guint sc_topology_job_gpus (const ScTopology *topology);
