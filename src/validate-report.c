@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* validate-report.c - what stepcast validate collectives says: text, csv, json, markdown. */
 #include "json-in.h"
+#include "text-table.h"
 #include "validate-collectives.h"
 #include <math.h>
 #include <string.h>
@@ -14,25 +15,16 @@ static const char *const state_names[SC_N_POINT_STATES] = { "judged", "launch", 
 
 /* ---- Cells ---- */
 
-/* "12.3 %", "+4.0 %", "-" */
-static char *
-percent (double fraction, gboolean sign)
-{
-  if (isnan (fraction))
-    return g_strdup ("-");
-  return g_strdup_printf (sign ? "%+.1f %%" : "%.1f %%", 100 * fraction);
-}
-
 static char *
 error_cell (const ScErrorStat *stat)
 {
-  return percent (sc_error_stat_geomean (stat), FALSE);
+  return sc_text_percent (sc_error_stat_geomean (stat), FALSE);
 }
 
 static char *
 signed_cell (const ScErrorStat *stat)
 {
-  return percent (sc_error_stat_signed (stat), TRUE);
+  return sc_text_percent (sc_error_stat_signed (stat), TRUE);
 }
 
 static char *
@@ -54,112 +46,57 @@ size_text (double bytes)
   return g_strdup_printf ("%.4g %s", bytes, units[u]);
 }
 
-/* One table for people, as plain columns or as Markdown: cells are added row by row. */
-typedef struct
-{
-  GPtrArray *cells; /* owned */
-  guint      n_columns, n_left; /* the first n_left are words */
-} Table;
-
-static Table
-table_new (const char *const *titles, guint n_left)
-{
-  Table t = { g_ptr_array_new_with_free_func (g_free), 0, n_left };
-  for (; *titles != NULL; titles++, t.n_columns++)
-    g_ptr_array_add (t.cells, g_strdup (*titles));
-  return t;
-}
-
-static void
-cell (Table *t, char *taken)
-{
-  g_ptr_array_add (t->cells, taken);
-}
-
-static void
-words (Table *t, const char *text)
-{
-  cell (t, g_strdup (text));
-}
-
-/* Writes and frees. */
-static void
-table_end (Table *t, gboolean markdown, GString *out)
-{
-  const guint n = t->n_columns, rows = t->cells->len / n;
-  g_autofree int *width = g_new0 (int, n);
-  for (guint i = 0; i < t->cells->len; i++)
-    width[i % n] = MAX (width[i % n], (int) g_utf8_strlen (g_ptr_array_index (t->cells, i), -1));
-  for (guint r = 0; r < rows; r++)
-    {
-      for (guint c = 0; c < n; c++)
-        {
-          const char *text = g_ptr_array_index (t->cells, r * n + c);
-          const int pad = width[c] - (int) g_utf8_strlen (text, -1);
-          g_string_append (out, markdown ? c == 0 ? "| " : " | " : c == 0 ? "" : "  ");
-          if (c >= t->n_left)
-            g_string_append_printf (out, "%*s%s", pad, "", text);
-          else
-            g_string_append_printf (out, "%s%*s", text, markdown || c + 1 < n ? pad : 0, "");
-        }
-      g_string_append (out, markdown ? " |\n" : "\n");
-      for (guint c = 0; r == 0 && markdown && c < n; c++)
-        g_string_append_printf (out, "%s%s", c < t->n_left ? "|---" : "|--:", c + 1 < n ? "" : "|\n");
-    }
-  g_ptr_array_unref (t->cells);
-}
-
 /* ---- Text and Markdown ---- */
 
 static void
-add_error_row (Table *t, const ScErrors *e, double target_large, double target_small)
+add_error_row (ScTextTable *t, const ScErrors *e, double target_large, double target_small)
 {
-  cell (t, error_cell (&e->large));
-  cell (t, target_cell (target_large));
-  cell (t, signed_cell (&e->large));
-  cell (t, error_cell (&e->small));
-  cell (t, target_cell (target_small));
-  cell (t, signed_cell (&e->small));
-  cell (t, percent (sc_error_stat_worst (&e->all), TRUE));
+  sc_text_table_cell (t, error_cell (&e->large));
+  sc_text_table_cell (t, target_cell (target_large));
+  sc_text_table_cell (t, signed_cell (&e->large));
+  sc_text_table_cell (t, error_cell (&e->small));
+  sc_text_table_cell (t, target_cell (target_small));
+  sc_text_table_cell (t, signed_cell (&e->small));
+  sc_text_table_cell (t, sc_text_percent (sc_error_stat_worst (&e->all), TRUE));
 }
 
 static void
 write_families (const ScCollectivesResult *all, gboolean markdown, GString *out)
 {
   static const char *const titles[] = { "family", "verdict", "sweeps", "rows", "large", "target", "signed", "small", "target", "signed", "worst", NULL };
-  Table t = table_new (titles, 2);
+  ScTextTable t = sc_text_table_new (titles, 2);
   for (guint f = 0; f < SC_N_FAMILIES; f++)
     {
       const ScFamilyResult *const family = &all->families[f];
       if (family->errors.all.n == 0)
         continue;
-      words (&t, sc_family_name (family->family));
-      words (&t, !isfinite (family->target_large) ? "-" : family->passes ? "pass" : "miss");
-      cell (&t, g_strdup_printf ("%u", family->n_sweeps - family->n_skipped));
-      cell (&t, g_strdup_printf ("%u", family->errors.all.n));
+      sc_text_table_words (&t, sc_family_name (family->family));
+      sc_text_table_words (&t, !isfinite (family->target_large) ? "-" : family->passes ? "pass" : "miss");
+      sc_text_table_cell (&t, g_strdup_printf ("%u", family->n_sweeps - family->n_skipped));
+      sc_text_table_cell (&t, g_strdup_printf ("%u", family->errors.all.n));
       add_error_row (&t, &family->errors, family->target_large, family->target_small);
       for (guint u = SC_USE_FIT; u <= SC_USE_CHECK; u++)
         if (family->of_use[u].all.n > 0)
           {
-            cell (&t, g_strdup_printf ("  %s", use_names[u]));
-            words (&t, "");
-            words (&t, "");
-            cell (&t, g_strdup_printf ("%u", family->of_use[u].all.n));
+            sc_text_table_cell (&t, g_strdup_printf ("  %s", use_names[u]));
+            sc_text_table_words (&t, "");
+            sc_text_table_words (&t, "");
+            sc_text_table_cell (&t, g_strdup_printf ("%u", family->of_use[u].all.n));
             add_error_row (&t, &family->of_use[u], INFINITY, INFINITY);
           }
     }
-  words (&t, "all");
-  words (&t, all->errors.all.n == 0 ? "-" : all->passes ? "pass" : "miss");
-  cell (&t, g_strdup_printf ("%u", all->sweeps->len - all->n_sweeps_skipped));
-  cell (&t, g_strdup_printf ("%u", all->errors.all.n));
+  sc_text_table_words (&t, "all");
+  sc_text_table_words (&t, all->errors.all.n == 0 ? "-" : all->passes ? "pass" : "miss");
+  sc_text_table_cell (&t, g_strdup_printf ("%u", all->sweeps->len - all->n_sweeps_skipped));
+  sc_text_table_cell (&t, g_strdup_printf ("%u", all->errors.all.n));
   add_error_row (&t, &all->errors, INFINITY, INFINITY);
-  table_end (&t, markdown, out);
+  sc_text_table_end (&t, markdown, out);
 }
 
 static void
 write_bands (const ScCollectivesResult *all, gboolean markdown, GString *out)
 {
-  Table t = table_new ((const char *const[]) { "family", sc_band_name (0), "signed", sc_band_name (1), "signed", sc_band_name (2), "signed",
+  ScTextTable t = sc_text_table_new ((const char *const[]) { "family", sc_band_name (0), "signed", sc_band_name (1), "signed", sc_band_name (2), "signed",
                                                sc_band_name (3), "signed", sc_band_name (4), "signed", NULL },
                        1);
   for (guint f = 0; f <= SC_N_FAMILIES; f++)
@@ -167,14 +104,14 @@ write_bands (const ScCollectivesResult *all, gboolean markdown, GString *out)
       const ScErrors *const e = f < SC_N_FAMILIES ? &all->families[f].errors : &all->errors;
       if (f < SC_N_FAMILIES && e->all.n == 0)
         continue;
-      words (&t, f < SC_N_FAMILIES ? sc_family_name ((ScFamily) f) : "all");
+      sc_text_table_words (&t, f < SC_N_FAMILIES ? sc_family_name ((ScFamily) f) : "all");
       for (guint b = 0; b < SC_N_BANDS; b++)
         {
-          cell (&t, error_cell (&e->bands[b]));
-          cell (&t, signed_cell (&e->bands[b]));
+          sc_text_table_cell (&t, error_cell (&e->bands[b]));
+          sc_text_table_cell (&t, signed_cell (&e->bands[b]));
         }
     }
-  table_end (&t, markdown, out);
+  sc_text_table_end (&t, markdown, out);
 }
 
 static void
@@ -182,45 +119,45 @@ write_sweeps (const ScCollectivesResult *all, gboolean markdown, GString *out)
 {
   static const char *const titles[] = { "sweep", "collective", "GPU", "system", "NCCL", "use", "nodes", "GPUs", "rows", "large", "signed",
                                         "small", "signed", "worst", "at", "launch", NULL };
-  Table t = table_new (titles, 6);
+  ScTextTable t = sc_text_table_new (titles, 6);
   for (guint i = 0; i < all->sweeps->len; i++)
     {
       const ScSweepResult *const r = g_ptr_array_index (all->sweeps, i);
       if (r->skipped != NULL)
         continue;
-      words (&t, r->sweep->id);
-      words (&t, r->sweep->collective);
-      words (&t, r->sweep->gpu);
-      words (&t, r->topology);
-      words (&t, r->nccl);
-      words (&t, r->sweep->use == SC_USE_UNSAID ? "-" : use_names[r->sweep->use]);
-      cell (&t, g_strdup_printf ("%u", r->sweep->nodes));
-      cell (&t, g_strdup_printf ("%u", r->sweep->gpus));
-      cell (&t, g_strdup_printf ("%u", r->errors.all.n));
-      cell (&t, error_cell (&r->errors.large));
-      cell (&t, signed_cell (&r->errors.large));
-      cell (&t, error_cell (&r->errors.small));
-      cell (&t, signed_cell (&r->errors.small));
-      cell (&t, percent (sc_error_stat_worst (&r->errors.all), TRUE));
-      cell (&t, size_text (r->worst_bytes));
-      cell (&t, r->launch_s <= 0 ? g_strdup ("-") : g_strdup_printf ("%.1f us%s", r->launch_s * 1e6, r->launch_estimated ? " *" : ""));
+      sc_text_table_words (&t, r->sweep->id);
+      sc_text_table_words (&t, r->sweep->collective);
+      sc_text_table_words (&t, r->sweep->gpu);
+      sc_text_table_words (&t, r->topology);
+      sc_text_table_words (&t, r->nccl);
+      sc_text_table_words (&t, r->sweep->use == SC_USE_UNSAID ? "-" : use_names[r->sweep->use]);
+      sc_text_table_cell (&t, g_strdup_printf ("%u", r->sweep->nodes));
+      sc_text_table_cell (&t, g_strdup_printf ("%u", r->sweep->gpus));
+      sc_text_table_cell (&t, g_strdup_printf ("%u", r->errors.all.n));
+      sc_text_table_cell (&t, error_cell (&r->errors.large));
+      sc_text_table_cell (&t, signed_cell (&r->errors.large));
+      sc_text_table_cell (&t, error_cell (&r->errors.small));
+      sc_text_table_cell (&t, signed_cell (&r->errors.small));
+      sc_text_table_cell (&t, sc_text_percent (sc_error_stat_worst (&r->errors.all), TRUE));
+      sc_text_table_cell (&t, size_text (r->worst_bytes));
+      sc_text_table_cell (&t, r->launch_s <= 0 ? g_strdup ("-") : g_strdup_printf ("%.1f us%s", r->launch_s * 1e6, r->launch_estimated ? " *" : ""));
     }
-  table_end (&t, markdown, out);
+  sc_text_table_end (&t, markdown, out);
 }
 
 static void
 write_skipped (const ScCollectivesResult *all, gboolean markdown, GString *out)
 {
-  Table t = table_new ((const char *const[]) { "sweep", "why", NULL }, 2);
+  ScTextTable t = sc_text_table_new ((const char *const[]) { "sweep", "why", NULL }, 2);
   for (guint i = 0; i < all->sweeps->len; i++)
     {
       const ScSweepResult *const r = g_ptr_array_index (all->sweeps, i);
       if (r->skipped == NULL)
         continue;
-      words (&t, r->sweep->id);
-      words (&t, r->skipped);
+      sc_text_table_words (&t, r->sweep->id);
+      sc_text_table_words (&t, r->skipped);
     }
-  table_end (&t, markdown, out);
+  sc_text_table_end (&t, markdown, out);
 }
 
 static void

@@ -565,7 +565,7 @@ static const struct
   { "plan.tpp=4", "--set plan.tpp=4: w.json: /plan/tpp: unknown key, did you mean \"tp\"?" },
   { "plan.extras.x=4", "--set plan.extras.x=4: w.json: /plan/extras: unknown key, did you mean \"extra\"?" },
   { "plna.tp=4", "--set plna.tp=4: unknown key \"plna\", did you mean \"plan\"?" },
-  { "zzz=4", "--set zzz=4: unknown key \"zzz\", expected seq, plan.KEY, model.KEY, software.KEY or topology.KEY" },
+  { "zzz=4", "--set zzz=4: unknown key \"zzz\", expected seq, plan.KEY, model.KEY, software.KEY, topology.KEY or device.KEY" },
   { "topology=4", "--set topology=4: expected a key of the topology, such as topology.nodes" },
   { "plan.tp.x=4", "--set plan.tp.x=4: w.json: /plan/tp is 4 and has no keys" },
   { "plan..tp=4", "--set plan..tp=4: found an empty name, expected names joined by single dots" },
