@@ -4,11 +4,12 @@
 #include "json-in.h"
 #include "library.h"
 #include "validate-collectives.h"
+#include "validate-kernels.h"
 #include <string.h>
 
 typedef struct
 {
-  char *rows, *filter, *format;
+  char *rows, *filter, *format, *hold_out;
   gint jobs;
   gboolean check;
 } ValidateOptions;
@@ -19,6 +20,7 @@ validate_options_clear (ValidateOptions *options)
   g_free (options->rows);
   g_free (options->filter);
   g_free (options->format);
+  g_free (options->hold_out);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (ValidateOptions, validate_options_clear)
 
@@ -35,13 +37,22 @@ sweep_matches (GRegex *filter, const ScSweep *s)
   return g_regex_match (filter, text, (GRegexMatchFlags) 0, NULL);
 }
 
+static GRegex *
+filter_new (const char *pattern, GError **error)
+{
+  g_autoptr (GError) why = NULL;
+  GRegex *const filter = g_regex_new (pattern, G_REGEX_CASELESS, (GRegexMatchFlags) 0, &why);
+  if (filter == NULL)
+    sc_cmd_fail_usage ("validate", error, "--filter: %s", why->message);
+  return filter;
+}
+
 static gboolean
 keep_matching (GPtrArray *sweeps, const char *pattern, GError **error)
 {
-  g_autoptr (GError) why = NULL;
-  g_autoptr (GRegex) filter = g_regex_new (pattern, G_REGEX_CASELESS, (GRegexMatchFlags) 0, &why);
+  g_autoptr (GRegex) filter = filter_new (pattern, error);
   if (filter == NULL)
-    return sc_cmd_fail_usage ("validate", error, "--filter: %s", why->message);
+    return FALSE;
   for (guint i = sweeps->len; i-- > 0;)
     if (!sweep_matches (filter, g_ptr_array_index (sweeps, i)))
       g_ptr_array_remove_index (sweeps, i);
@@ -51,6 +62,8 @@ keep_matching (GPtrArray *sweeps, const char *pattern, GError **error)
 static gboolean
 validate_collectives (const ValidateOptions *options, GString *out, GError **error)
 {
+  if (options->hold_out != NULL)
+    return sc_cmd_fail_usage ("validate", error, "--hold-out is for kernels");
   const ScCollectivesFormat *format = sc_collectives_formats ();
   while (options->format != NULL && format->name != NULL && strcmp (format->name, options->format) != 0)
     format++;
@@ -90,6 +103,67 @@ validate_collectives (const ValidateOptions *options, GString *out, GError **err
   return FALSE;
 }
 
+/* ---- Kernels ---- */
+
+static gboolean
+row_matches (GRegex *filter, const ScKernelRow *r)
+{
+  const gboolean kernel = r->kind == SC_ROW_KERNEL;
+  g_autofree char *text = g_strdup_printf ("%s %s %s %s %s %s", r->gpu != NULL ? r->gpu : "", kernel ? sc_kernel_class_name (r->kernel.class) : "",
+                                           kernel && r->kernel.class >= SC_KERNEL_ELEMENTWISE ? sc_op_name (r->kernel.op) : "",
+                                           kernel ? sc_dtype_name (r->kernel.dtype) : "", r->stack != NULL ? r->stack : "",
+                                           r->source != NULL ? r->source : "");
+  return g_regex_match (filter, text, (GRegexMatchFlags) 0, NULL);
+}
+
+static gboolean
+keep_matching_rows (ScKernelRows *rows, const char *pattern, GError **error)
+{
+  g_autoptr (GRegex) filter = filter_new (pattern, error);
+  if (filter == NULL)
+    return FALSE;
+  g_autoptr (GPtrArray) kept = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_kernel_row_free);
+  for (guint i = 0; i < rows->rows->len; i++)
+    if (row_matches (filter, g_ptr_array_index (rows->rows, i)))
+      {
+        g_ptr_array_add (kept, g_ptr_array_index (rows->rows, i));
+        rows->rows->pdata[i] = NULL; /* moved */
+      }
+  g_ptr_array_unref (rows->rows);
+  rows->rows = g_steal_pointer (&kept);
+  return rows->rows->len > 0 ? TRUE : sc_cmd_fail_usage ("validate", error, "--filter: \"%s\" leaves no row", pattern);
+}
+
+static const char *const hold_outs[] = { [SC_KEEP_POINT] = "point", [SC_KEEP_SHAPE] = "shape", [SC_KEEP_STACK] = "software",
+                                         [SC_KEEP_GPU] = "gpu", [SC_KEEP_NONE] = "none" };
+
+static gboolean
+validate_kernels (const ValidateOptions *options, GString *out, GError **error)
+{
+  const ScKernelsFormat *format = sc_kernels_formats ();
+  while (options->format != NULL && format->name != NULL && strcmp (format->name, options->format) != 0)
+    format++;
+  if (format->name == NULL)
+    return sc_cmd_fail_usage ("validate", error, "--format: found \"%s\", expected text, csv, json or markdown", options->format);
+  guint rule = 0;
+  while (options->hold_out != NULL && rule < G_N_ELEMENTS (hold_outs) && strcmp (hold_outs[rule], options->hold_out) != 0)
+    rule++;
+  if (rule == G_N_ELEMENTS (hold_outs))
+    return sc_cmd_fail_usage ("validate", error, "--hold-out: found \"%s\", expected point, shape, software, gpu or none", options->hold_out);
+  g_autoptr (ScKernelRows) rows = options->rows != NULL ? sc_kernel_rows_load (options->rows, error) : sc_kernel_rows_shipped (error);
+  if (rows == NULL || (options->filter != NULL && !keep_matching_rows (rows, options->filter, error)))
+    return FALSE;
+  g_autoptr (ScKernelsResult) result = sc_validate_kernels (rows, (ScHoldOutRule) rule, error);
+  if (result == NULL)
+    return FALSE;
+  format->write (result, out);
+  if (!options->check || result->passes)
+    return TRUE;
+  g_set_error (error, SC_CMD_ERROR, SC_CMD_ERROR_CONDITION, "--check: %s",
+               result->all.n == 0 ? "no row could be judged" : "the error of a class is above its target");
+  return FALSE;
+}
+
 /* ---- The command ---- */
 
 /* One row for each part of the model that measurements are held against. */
@@ -97,7 +171,7 @@ static const struct
 {
   const char *name;
   gboolean (*validate) (const ValidateOptions *options, GString *out, GError **error);
-} subjects[] = { { "collectives", validate_collectives } };
+} subjects[] = { { "collectives", validate_collectives }, { "kernels", validate_kernels } };
 
 static ScStatus
 run (const ScCommand *command, int argc, char **argv, GString *out, GError **error)
@@ -106,10 +180,12 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
   const GOptionEntry entries[] = {
     { "rows", 'r', 0, G_OPTION_ARG_FILENAME, &options.rows, "Measurements in place of the shipped ones; - for standard input", "FILE" },
     { "filter", 0, 0, G_OPTION_ARG_FILENAME, &options.filter,
-      "Only those whose id, collective, GPU, fabric, version, note or source matches", "REGEX" },
+      "Only those whose GPU, software, source, id, collective, fabric, version or note matches", "REGEX" },
+    { "hold-out", 0, 0, G_OPTION_ARG_FILENAME, &options.hold_out,
+      "kernels: what a prediction must not see: point (the default), shape, software, gpu or none", "WHAT" },
     { "format", 'f', 0, G_OPTION_ARG_FILENAME, &options.format, "text (the default), csv, json or markdown", "NAME" },
     { "jobs", 'j', 0, G_OPTION_ARG_INT, &options.jobs, "Threads; 0, the default: one for each processor", "N" },
-    { "check", 0, 0, G_OPTION_ARG_NONE, &options.check, "Exit with status 1 where a family of systems misses its target, or nothing is judged", NULL },
+    { "check", 0, 0, G_OPTION_ARG_NONE, &options.check, "Exit with status 1 where a target is missed, or nothing is judged", NULL },
     { NULL, 0, 0, 0, NULL, NULL, NULL },
   };
   gboolean done;
@@ -142,12 +218,16 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
 const ScCommand sc_cmd_validate = {
   .name = "validate",
   .summary = "Hold parts of the model against published measurements",
-  .usage = "collectives",
+  .usage = "collectives | kernels",
   .help = "collectives: sweeps of nccl-tests and alike.  Each line of FILE is a JSON object with collective, gpu, gpus, nodes,\n"
           "gpus_per_node, fabric (in words), nccl, algo (what was forced) and rows, [[bytes, microseconds], ...]; keys of\n"
           "others are ignored.  The system follows from the words for GPU and fabric and the number of nodes, unless the\n"
           "object names it: topology, and set, an object of overrides.  Without a version of NCCL, Blackwell stands for 2.29\n"
           "and other GPUs for 2.23.  launch_us is the least time that the measuring program needs for a call; without it,\n"
-          "it is estimated from the rows up to 4 KiB where those take 1.25 times the model or more, and they are not judged.",
+          "it is estimated from the rows up to 4 KiB where those take 1.25 times the model or more, and they are not judged.\n"
+          "kernels: measured products (gpu, dtype, m, n, k), attention (kind, seqlen, heads, ...), memory-bound kernels (op,\n"
+          "bytes), raw samples of stepcast-measure, and layers (kind \"layer\": model, plan, measured).  Without --rows: what the\n"
+          "shipped devices were measured at.  A row is predicted from measurements of its own software on its GPU, without its\n"
+          "own shape; --hold-out leaves out more: the layer's whole shape, its software, or all that was measured on its GPU.",
   .run = run,
 };

@@ -66,7 +66,7 @@ static const ScField device_fields[] = {
   { "samples", SC_FIELD_OTHER, .derived = "none", .table = &sc_samples_table,
     .help = "Measured kernels: an array of tables, or the name of a file in calibrations/ that holds one" },
   { "relative", SC_FIELD_STRING, .derived = "none", .offset = offsetof (ScDevice, relative_name),
-    .help = "A device whose measured kernels stand in where this one has no samples" },
+    .help = "A device whose measured kernels stand in where forecasts have none of this one" },
   { .key = NULL },
 };
 
@@ -88,17 +88,21 @@ read_aliases (ScDevice *device, const ScJson *json, GError **error)
   return TRUE;
 }
 
-/* Its own samples or, where it has none, its relative's. */
+/* Its own samples and, where forecasts can rest on none of them, its relative's. */
 static gboolean
 read_samples (ScDevice *device, const ScJson *json, GError **error)
 {
   const cJSON *const samples = sc_fields_get (&sc_device_table, json->root, "samples");
+  gboolean own = FALSE;
   if (samples != NULL)
     {
       device->tables = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_sample_table_free);
-      return sc_samples_read (json, samples, device->tables, error);
+      if (!sc_samples_read (json, samples, device->tables, error))
+        return FALSE;
+      for (guint i = 0; i < device->tables->len; i++)
+        own |= ((const ScSampleTable *) g_ptr_array_index (device->tables, i))->training;
     }
-  return device->relative_name == NULL || sc_device_read_relative (device, json, error);
+  return own || device->relative_name == NULL || sc_device_read_relative (device, json, error);
 }
 
 gboolean

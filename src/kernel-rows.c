@@ -235,6 +235,7 @@ read_gemm (const Line *l)
   else
     *kernel = sc_kernel_gemm ("gemm", dtype, (guint64) m, (guint64) n, (guint64) k);
   kernel->layout = layout;
+  l->row->has_layout = text_of (l, "layout") != NULL;
   l->row->kind = SC_ROW_KERNEL;
   return read_time (l, kernel->flops);
 }
@@ -243,6 +244,7 @@ static gboolean
 read_attention (const Line *l)
 {
   const char *const kind = text_of (l, "kind"), *const quality = text_of (l, "quality");
+  l->row->kernel.class = SC_KERNEL_FLASH_FORWARD; /* also of what is skipped */
   ScDtype dtype;
   double batch, seq, heads, kv_heads, head_dim, v_head_dim, window;
   if (!number (l, "batch", MAX_SIZE, TRUE, &batch) || !number (l, "seqlen", MAX_SIZE, TRUE, &seq)
@@ -288,6 +290,7 @@ static const struct
   ScMemoryOp op;
 } op_words[] = {
   { "copy", SC_OP_COPY },
+  { "read, working set", SC_OP_READ },
   { "add", SC_OP_ADD },
   { "addu", SC_OP_ADD },
   { "mul", SC_OP_ADD },
@@ -331,6 +334,7 @@ static gboolean
 read_memory (const Line *l)
 {
   const char *const name = text_of (l, "op");
+  l->row->kernel.class = SC_KERNEL_ELEMENTWISE; /* also of what is skipped */
   double bytes;
   if (!number (l, "bytes", MAX_BYTES, TRUE, &bytes))
     return FALSE;
@@ -339,7 +343,7 @@ read_memory (const Line *l)
     i++;
   if (i == G_N_ELEMENTS (op_words))
     {
-      skip (l, "\"%s\" is no kernel of a training step (a link, a cache, a latency, or the best of several)", name != NULL ? name : "");
+      skip (l, "no kernel of a training step: %s", name != NULL ? name : "no op");
       return TRUE;
     }
   ScKernel *const kernel = &l->row->kernel;
@@ -478,6 +482,7 @@ read_line (const Line *l, ScKernelRows *rows)
     {
       rows->raw = TRUE;
       skip (l, "a session");
+      row->is_session = TRUE;
       return read_session (l, &rows->session);
     }
   row->gpu = g_strdup (text_of (l, "gpu"));

@@ -29,6 +29,8 @@ typedef struct
   char     *source;  /* as printed, or who measured it */
   char     *stack;   /* the software, in short: "trtllm 1.3.0rc20", "FA3", "SimuMax" */
   ScKernel  kernel;
+  gboolean  has_layout; /* of a product: TN, NN or NT is stated */
+  gboolean  is_session; /* of SKIPPED: no measurement at all */
   double    seconds;
   double    spread;  /* (p90 - p10) / median; 0: not said */
   char     *op, *beside;

@@ -77,6 +77,7 @@ static const ScChoice dtype_choices[] = {
 
 static const ScChoice op_choices[] = {
   { "copy", SC_OP_COPY, FALSE },
+  { "read", SC_OP_READ, FALSE },
   { "add", SC_OP_ADD, FALSE },
   { "dropout-add", SC_OP_DROPOUT_ADD, FALSE },
   { "gelu", SC_OP_GELU, FALSE },

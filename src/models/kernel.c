@@ -27,6 +27,7 @@ static const struct
 } ops[] = {
   [SC_OP_ANY] = { "any", SC_KERNEL_ELEMENTWISE },
   [SC_OP_COPY] = { "copy", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_READ] = { "read", SC_KERNEL_ELEMENTWISE },
   [SC_OP_ADD] = { "add", SC_KERNEL_ELEMENTWISE },
   [SC_OP_DROPOUT_ADD] = { "dropout-add", SC_KERNEL_ELEMENTWISE },
   [SC_OP_GELU] = { "gelu", SC_KERNEL_ELEMENTWISE },

@@ -37,6 +37,7 @@ typedef enum
 {
   SC_OP_ANY, /* none of the others: the class's rate */
   SC_OP_COPY,
+  SC_OP_READ, /* of a working set, again and again: small ones stay in the cache */
   SC_OP_ADD,
   SC_OP_DROPOUT_ADD, /* bias + dropout + residual */
   SC_OP_GELU,
