@@ -312,6 +312,15 @@ reduction (Pass *p, const char *name, double bytes)
   kernel (p, sc_kernel_memory (name, SC_KERNEL_REDUCTION, bytes));
 }
 
+/* A memory-bound kernel that may have been measured as such; @row: elements that one norm or softmax covers, else 0. */
+static void
+operation (Pass *p, const char *name, ScMemoryOp op, double bytes, guint row)
+{
+  ScKernel k = sc_kernel_op (name, op, bytes);
+  k.row = row;
+  kernel (p, k);
+}
+
 static void
 gemm (Pass *p, const char *name, ScGemmLayout layout, double m, double n, double k)
 {
@@ -453,13 +462,14 @@ row_backward (Pass *p, const Linear *l, double n_in)
 static void
 norm_forward (Pass *p, const char *name)
 {
-  reduction (p, name, 2 * rows_bytes (p));
+  operation (p, name, p->model->norm == SC_NORM_RMSNORM ? SC_OP_RMSNORM : SC_OP_LAYERNORM, 2 * rows_bytes (p), p->model->hidden);
 }
 
 static void
 norm_backward (Pass *p, const char *name)
 {
-  reduction (p, name, 3 * rows_bytes (p));
+  operation (p, name, p->model->norm == SC_NORM_RMSNORM ? SC_OP_RMSNORM_BACKWARD : SC_OP_LAYERNORM_BACKWARD, 3 * rows_bytes (p),
+             p->model->hidden);
 }
 
 /* bias, dropout and residual behind a row-parallel layer */
@@ -470,14 +480,14 @@ residual_forward (Pass *p, const char *fused, const char *bias, const char *drop
   const double mask = p->model->dropout > 0 ? 1 : 0;
   if (p->fw->fused_dropout_add)
     {
-      elementwise (p, fused, (3 * p->e + mask) * elements);
+      operation (p, fused, SC_OP_DROPOUT_ADD, (3 * p->e + mask) * elements, 0);
       return;
     }
   if (p->model->linear_bias)
     elementwise (p, bias, 2 * p->e * elements);
   if (mask > 0)
     elementwise (p, dropout, (2 * p->e + mask) * elements);
-  elementwise (p, add, 3 * p->e * elements);
+  operation (p, add, SC_OP_ADD, 3 * p->e * elements, 0);
 }
 
 /* Leaves a temporary of rows_bytes() if there is dropout; else the residual's gradient serves as it is. */
@@ -510,7 +520,7 @@ rotary (Pass *p)
   const double bytes = p->e * (p->q + p->kv) * p->t;
   if (p->fw->fused_rope)
     {
-      elementwise (p, "rotary", 2 * bytes);
+      operation (p, "rotary", SC_OP_ROPE, 2 * bytes, 0);
       return;
     }
   elementwise (p, "rotary halves", 2 * bytes);
@@ -569,16 +579,16 @@ core_forward (Pass *p, gboolean repeated)
       temp (p, 4 * p->scores);
       elementwise (p, "scale", 2 * e);
       elementwise (p, "mask", 2 * e);
-      elementwise (p, "scores to fp32", e + 4 * p->scores);
-      reduction (p, "softmax", 8 * p->scores);
+      operation (p, "scores to fp32", SC_OP_CAST, e + 4 * p->scores, 0);
+      operation (p, "softmax", SC_OP_SOFTMAX, 8 * p->scores, s);
       born (p, SOFTMAX_OUT);
-      elementwise (p, "softmax to 16 bits", e + 4 * p->scores);
+      operation (p, "softmax to 16 bits", SC_OP_CAST, e + 4 * p->scores, 0);
       temp (p, -e - 4 * p->scores);
     }
   else
     {
       born (p, SOFTMAX_OUT);
-      reduction (p, "scale, mask, softmax", 2 * e);
+      operation (p, "scale, mask, softmax", SC_OP_SOFTMAX, 2 * e, s);
       temp (p, -e);
     }
   if (dropout)
@@ -599,7 +609,7 @@ core_forward (Pass *p, gboolean repeated)
     born (p, PROJ_IN);
   else
     temp (p, output);
-  elementwise (p, "context transpose", 2 * output);
+  operation (p, "context transpose", SC_OP_COPY, 2 * output, 0);
   temp (p, repeated ? -2 * output : -output);
 }
 
@@ -635,7 +645,7 @@ core_backward (Pass *p)
           spent (p, ATTENTION_MASK);
           temp (p, -e);
         }
-      reduction (p, "softmax backward", 3 * e); /* in place */
+      operation (p, "softmax backward", SC_OP_SOFTMAX_BACKWARD, 3 * e, s); /* in place */
       if (!p->fw->fused_softmax)
         elementwise (p, "scale and mask backward", 4 * e + 8 * p->scores);
       spent (p, SOFTMAX_OUT);
@@ -650,7 +660,7 @@ core_backward (Pass *p)
   temp (p, -output);
 
   temp (p, parts);
-  elementwise (p, "qkv gradient concatenate", 2 * parts);
+  operation (p, "qkv gradient concatenate", SC_OP_COPY, 2 * parts, 0);
   temp (p, -parts);
 }
 
@@ -676,7 +686,7 @@ attention_forward (Pass *p)
   if (!p->fw->fused_bias && (p->model->linear_bias || p->model->qkv_bias))
     elementwise (p, "qkv bias", 2 * p->e * width * p->t);
   if (p->kv_heads > 1 && p->kv_heads < p->heads)
-    elementwise (p, "query copy", 2 * p->e * p->q * p->t); /* Q's heads stand between their keys and values */
+    operation (p, "query copy", SC_OP_COPY, 2 * p->e * p->q * p->t, 0); /* Q's heads stand between their keys and values */
   if (p->model->qk_norm)
     {
       if (p->model->positions == SC_POSITIONS_ROPE)
@@ -733,7 +743,7 @@ activation_forward (Pass *p)
   const double in = p->model->gated_mlp ? 2 : 1;
   if (p->fw->fused_gelu)
     {
-      elementwise (p, p->model->gated_mlp ? "swiglu" : "gelu", (in + 1) * b);
+      operation (p, p->model->gated_mlp ? "swiglu" : "gelu", p->model->gated_mlp ? SC_OP_SWIGLU : SC_OP_GELU, (in + 1) * b, 0);
       return;
     }
   if (p->model->linear_bias && !p->fw->fused_bias)
@@ -749,7 +759,8 @@ activation_backward (Pass *p)
   const double b = p->e * p->f * p->t;
   const double in = p->model->gated_mlp ? 2 : 1;
   if (p->fw->fused_gelu || !p->model->gated_mlp)
-    elementwise (p, p->model->gated_mlp ? "swiglu backward" : "gelu backward", (1 + 2 * in) * b);
+    operation (p, p->model->gated_mlp ? "swiglu backward" : "gelu backward", p->model->gated_mlp ? SC_OP_SWIGLU_BACKWARD : SC_OP_GELU_BACKWARD,
+               (1 + 2 * in) * b, 0);
   else
     {
       elementwise (p, "gate backward", 5 * b);
@@ -845,7 +856,7 @@ sc_layer_backward (const ScLayerShape *shape, GArray *items)
   temp (&p, -rows_bytes (&p));
   spent (&p, NORM2_IN);
   spent (&p, NORM2_STATS);
-  elementwise (&p, "mlp residual gradient", 3 * rows_bytes (&p));
+  operation (&p, "mlp residual gradient", SC_OP_ADD, 3 * rows_bytes (&p), 0);
   temp (&p, -rows_bytes (&p));
 
   residual_backward (&p, "projection dropout backward", linear_proj.bias_grad, PROJ_MASK);
@@ -857,7 +868,7 @@ sc_layer_backward (const ScLayerShape *shape, GArray *items)
   temp (&p, -rows_bytes (&p));
   spent (&p, NORM1_IN);
   spent (&p, NORM1_STATS);
-  elementwise (&p, "attention residual gradient", 3 * rows_bytes (&p));
+  operation (&p, "attention residual gradient", SC_OP_ADD, 3 * rows_bytes (&p), 0);
   temp (&p, -rows_bytes (&p));
 
   temp (&p, -rows_bytes (&p)); /* the gradient of the input: handed on */
@@ -889,7 +900,7 @@ sc_embedding_forward (const ScLayerShape *shape, GArray *items)
   Pass p = pass_new (shape, items, SC_TIME_FORWARD);
   mem (&p, SC_MEM_ACTIVATIONS, embedding_saved (&p));
   temp (&p, full_bytes (&p));
-  elementwise (&p, "embedding", 2 * full_bytes (&p));
+  operation (&p, "embedding", SC_OP_EMBEDDING, 2 * full_bytes (&p), 0);
   if (p.split)
     {
       elementwise (&p, "embedding mask", full_bytes (&p)); /* zeroes the rows of other ranks' tokens */
@@ -928,7 +939,7 @@ sc_embedding_backward (const ScLayerShape *shape, GArray *items)
     }
   /* autograd makes a dense gradient of the table: zeroed, then one row added per token, then added to the buffer */
   temp (&p, p.e * table);
-  elementwise (&p, "embedding gradient", p.e * table + full_bytes (&p) + 8 * p.h * p.t);
+  operation (&p, "embedding gradient", SC_OP_EMBEDDING_BACKWARD, p.e * table + full_bytes (&p) + 8 * p.h * p.t, 0);
   elementwise (&p, "embedding gradient add", (p.e + 2 * p.grad) * table);
   temp (&p, -p.e * table);
   if (p.sp)
@@ -975,7 +986,7 @@ sc_head_forward (const ScLayerShape *shape, GArray *items)
       elementwise (&p, "loss: softmax", 8 * n);
       return;
     }
-  elementwise (&p, "loss: to fp32", (p.e + 4) * n);
+  operation (&p, "loss: to fp32", SC_OP_CAST, (p.e + 4) * n, 0);
   mem (&p, SC_MEM_LOGITS, -p.e * n);
   reduction (&p, "loss: maximum", 4 * n);
   loss_reduce (&p, "loss maximum");
@@ -999,7 +1010,7 @@ sc_head_backward (const ScLayerShape *shape, GArray *items)
   else
     {
       elementwise (&p, "loss backward", 8 * n); /* in place: times the gradient of the loss */
-      elementwise (&p, "loss: gradient to 16 bits", (4 + p.e) * n);
+      operation (&p, "loss: gradient to 16 bits", SC_OP_CAST, (4 + p.e) * n, 0);
     }
   mem (&p, SC_MEM_LOGITS, -4 * n);
   column_backward (&p, &linear_head, width);
@@ -1026,10 +1037,10 @@ sc_optimizer_step (const ScLayerShape *shape, double held, double owned, GArray 
   Pass p = pass_new (shape, items, SC_TIME_OPTIMIZER);
   const double norm = 4, adam = adam_bytes (p.plan->dtype);
   const double rest = p.fw->optimizer_bytes_per_param - norm - adam;
-  kernel (&p, sc_kernel_memory ("gradient norm", SC_KERNEL_OPTIMIZER, norm * owned));
+  operation (&p, "gradient norm", SC_OP_GRADIENT_NORM, norm * owned, 0);
   if (rest > 0)
     kernel (&p, sc_kernel_memory ("unscale and clip", SC_KERNEL_OPTIMIZER, rest * owned));
-  kernel (&p, sc_kernel_memory ("adam", SC_KERNEL_OPTIMIZER, adam * owned));
+  operation (&p, "adam", SC_OP_ADAM, adam * owned, 0);
   if (p.fw->fp32_main_grads)
     elementwise (&p, "zero gradients", p.grad * held);
 }
