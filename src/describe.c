@@ -164,3 +164,11 @@ sc_append_wrapped (GString *out, const char *text, guint column, guint indent, g
       fresh = FALSE;
     }
 }
+
+void
+sc_trim_line (GString *out)
+{
+  while (out->len > 0 && out->str[out->len - 1] == ' ')
+    g_string_truncate (out, out->len - 1);
+  g_string_append_c (out, '\n');
+}

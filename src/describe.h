@@ -22,3 +22,6 @@ void sc_describe_hardware (const ScSummary *summary, GString *out);  /* "64 x h1
 /* Appends @text, broken at blanks so that no line passes @width columns (where words allow it); continuation lines
  * begin with @indent blanks.  The first line begins at column @column. */
 void sc_append_wrapped (GString *out, const char *text, guint column, guint indent, guint width);
+
+/* Ends a line, without blanks before its end. */
+void sc_trim_line (GString *out);

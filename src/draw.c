@@ -39,20 +39,12 @@ columns_of (guint gpus)
 }
 
 static void
-trim_line (GString *out)
-{
-  while (out->len > 0 && out->str[out->len - 1] == ' ')
-    g_string_truncate (out, out->len - 1);
-  g_string_append_c (out, '\n');
-}
-
-static void
 draw_wires (const Columns *c, GString *out)
 {
   g_string_append (out, "    ");
   for (guint i = 0; i < c->n; i++)
     g_string_append_printf (out, "%-*s", COLUMN, c->gpu[i] == SC_NONE ? "" : "  |");
-  trim_line (out);
+  sc_trim_line (out);
 }
 
 /* A bar of @fill over all columns with @text in its middle. */
@@ -105,7 +97,7 @@ draw_nics (const ScNodeType *type, const Columns *c, GString *out)
       for (guint k = (guint) strlen (cell); k < COLUMN; k++)
         g_string_append_c (out, more ? '-' : ' ');
     }
-  trim_line (out);
+  sc_trim_line (out);
 }
 
 /* PCIe switches as brackets below their GPUs. */
@@ -130,7 +122,7 @@ draw_switches (const ScNodeType *type, const Columns *c, GString *out)
         }
       i = end;
     }
-  trim_line (out);
+  sc_trim_line (out);
 }
 
 /* "links: 0-1, 0-3x2, ...", or that all are alike. */
@@ -190,7 +182,7 @@ draw_node (const ScTopology *t, guint index, GString *out)
       g_autofree char *name = c.gpu[i] == SC_NONE ? g_strdup (" ...") : g_strdup_printf ("GPU%u", c.gpu[i]);
       g_string_append_printf (out, "%-*s", COLUMN, name);
     }
-  trim_line (out);
+  sc_trim_line (out);
 
   if (type->has_nvlink && type->nvlink_lanes != NULL)
     draw_lanes (type, out);
@@ -583,81 +575,4 @@ sc_draw_plan (const ScTopology *topology, const ScWorkload *workload, GString *o
     draw_groups (p, nodes, n_ranks, out);
   draw_nodes (p, nodes, n_ranks, out);
   draw_stages (workload, out);
-}
-
-/* ---- A device ---- */
-
-static void
-draw_number (const char *name, const char *value, ScGrade grade, const char *source, GString *out)
-{
-  g_string_append_printf (out, "  %-29s%-16s%-11s", name, value, sc_grade_name (grade));
-  if (source != NULL)
-    sc_append_wrapped (out, source, 58, 58, WIDTH);
-  trim_line (out);
-}
-
-static void
-draw_curve (const char *name, const ScCurve *curve, GString *out)
-{
-  for (guint i = 0; i < curve->n; i++)
-    {
-      g_autofree char *label = g_strdup_printf ("%s, %g tokens", name, curve->x[i]);
-      g_autofree char *value = sc_format_flops (curve->y[i]);
-      draw_number (label, value, curve->grade, i == 0 ? curve->source : "as above", out);
-    }
-}
-
-void
-sc_draw_device (const ScDevice *d, GString *out)
-{
-  const struct
-  {
-    const char    *name;
-    ScUnit         unit;
-    const ScCited *number;
-  } rows[] = {
-    { "SMs", SC_UNIT_NONE, &d->sms },
-    { "peak bf16", SC_UNIT_FLOPS, &d->peak_flops[SC_DTYPE_BF16] },
-    { "peak fp16", SC_UNIT_FLOPS, &d->peak_flops[SC_DTYPE_FP16] },
-    { "peak fp32 (matrix)", SC_UNIT_FLOPS, &d->peak_flops[SC_DTYPE_FP32] },
-    { "peak fp8", SC_UNIT_FLOPS, &d->peak_flops[SC_DTYPE_FP8] },
-    { "peak fp4", SC_UNIT_FLOPS, &d->peak_flops[SC_DTYPE_FP4] },
-    { "memory", SC_UNIT_BYTES, &d->memory_bytes },
-    { "memory bandwidth", SC_UNIT_BYTES_PER_S, &d->memory_bytes_per_s },
-    { "L2 cache", SC_UNIT_BYTES, &d->l2_bytes },
-    { "GEMM tile efficiency", SC_UNIT_NONE, &d->gemm_tile_efficiency },
-    { "GEMM sustained share", SC_UNIT_NONE, &d->gemm_sustained },
-    { "GEMM accumulation factor", SC_UNIT_NONE, &d->gemm_accumulate },
-    { "batched GEMM efficiency", SC_UNIT_NONE, &d->batched_gemm_efficiency },
-    { "elementwise rate", SC_UNIT_BYTES_PER_S, &d->elementwise_bytes_per_s },
-    { "reduction rate", SC_UNIT_BYTES_PER_S, &d->reduction_bytes_per_s },
-    { "optimizer rate", SC_UNIT_BYTES_PER_S, &d->optimizer_bytes_per_s },
-    { "half-rate working set", SC_UNIT_BYTES, &d->half_bytes },
-    { "kernel launch gap", SC_UNIT_SECONDS, &d->launch_s },
-    { "slowdown beside collectives", SC_UNIT_NONE, &d->hidden_slowdown },
-    { "CUDA context", SC_UNIT_BYTES, &d->context_bytes },
-    { "library workspace", SC_UNIT_BYTES, &d->workspace_bytes },
-  };
-  g_string_append_printf (out, "%s (%s): %s\n", d->name, d->family, d->summary != NULL ? d->summary : "");
-  if (d->aliases != NULL && d->aliases[0] != NULL)
-    {
-      g_autofree char *aliases = g_strjoinv (", ", d->aliases);
-      g_string_append (out, "  also called ");
-      sc_append_wrapped (out, aliases, 14, 14, WIDTH);
-      g_string_append_c (out, '\n');
-    }
-  g_string_append_printf (out, "\n  %-29s%-16s%-11s%s\n", "number", "value", "grade", "source");
-  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
-    {
-      if (rows[i].unit == SC_UNIT_FLOPS && rows[i].number->value <= 0)
-        continue; /* a data type that this GPU has not */
-      g_autofree char *value = rows[i].unit == SC_UNIT_NONE ? g_strdup_printf ("%.6g", rows[i].number->value)
-                               : rows[i].unit == SC_UNIT_BYTES ? sc_format_bytes (rows[i].number->value)
-                               : rows[i].unit == SC_UNIT_BYTES_PER_S ? sc_format_rate (rows[i].number->value)
-                               : rows[i].unit == SC_UNIT_SECONDS ? sc_format_seconds (rows[i].number->value)
-                                                                 : sc_format_flops (rows[i].number->value);
-      draw_number (rows[i].name, value, rows[i].number->grade, rows[i].number->source, out);
-    }
-  draw_curve ("flash forward", &d->flash_forward, out);
-  draw_curve ("flash backward", &d->flash_backward, out);
 }

@@ -11,5 +11,5 @@ gboolean sc_draw_topology (const ScTopology *topology, GString *out, GError **er
  * (enough GPUs), as the caller has checked. */
 void sc_draw_plan (const ScTopology *topology, const ScWorkload *workload, GString *out);
 
-/* Every number of a device with its grade and source. */
+/* Every number of a device with its grade and source, what was measured on it, and its roofline (draw-device.c). */
 void sc_draw_device (const ScDevice *device, GString *out);
