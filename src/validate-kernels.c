@@ -533,8 +533,9 @@ sc_validate_kernels (const ScKernelRows *rows, ScHoldOutRule rule, GError **erro
 ScKernelRows *
 sc_kernel_rows_shipped (GError **error)
 {
-  g_autoptr (ScKernelRows) rows = g_new0 (ScKernelRows, 1);
-  rows->rows = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_kernel_row_free);
+  g_autoptr (ScKernelRows) rows = sc_kernel_rows_load ("layers", error);
+  if (rows == NULL)
+    return NULL;
   const ScLibraryRow *shipped = NULL;
   while ((shipped = sc_library_next (shipped, SC_KIND_DEVICE)) != NULL)
     {

@@ -97,7 +97,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScKernelsResult, sc_kernels_result_free)
 /* @rows: borrowed as long as the result lives. */
 ScKernelsResult *sc_validate_kernels (const ScKernelRows *rows, ScHoldOutRule rule, GError **error);
 
-/* The measurements that the shipped devices rest on, as rows. */
+/* validation/layers.jsonl, and the measurements that the shipped devices rest on as rows. */
 ScKernelRows *sc_kernel_rows_shipped (GError **error);
 
 /* One row of the table of formats. */
