@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define MAX_ALIASES 100
+#define PCIE4_BYTES_PER_S 24e9 /* what large pinned copies reach of 31.5 GB/s */
 
 #define CITED(member) .kind = SC_FIELD_CITED, .offset = offsetof (ScDevice, member)
 #define PEAK(dtype)                                                                                                    \
@@ -55,6 +56,8 @@ static const ScField device_fields[] = {
     .help = "Flash attention forward over sequence length, causal FLOPs" },
   { "flash_backward", SC_FIELD_CURVE, .unit = SC_UNIT_FLOPS, .min = 1e9, .max = 1e18, .derived = "no flash attention",
     .offset = offsetof (ScDevice, flash_backward), .help = "The same for backward" },
+  { "h2d_bandwidth", SPEED (h2d_bytes_per_s), .derived = "24 GB/s, PCIe 4 x16", .help = "Reached from pinned host memory to the GPU" },
+  { "d2h_bandwidth", SPEED (d2h_bytes_per_s), .derived = "24 GB/s, PCIe 4 x16", .help = "Reached from the GPU to pinned host memory" },
   { "launch_latency", CITED (launch_s), .unit = SC_UNIT_SECONDS, .min = 0, .max = 1,
     .help = "From the end of one kernel to the start of the next in a full queue" },
   { "hidden_slowdown", CITED (hidden_slowdown), .min = 1, .max = 10,
@@ -145,6 +148,10 @@ read_device (const ScJson *json, gboolean with_samples, GError **error)
       sc_json_fail (json, json->root, missing, error, "missing, expected both flash curves or none");
       return NULL;
     }
+  ScCited *const host[] = { &device->h2d_bytes_per_s, &device->d2h_bytes_per_s };
+  for (guint i = 0; i < G_N_ELEMENTS (host); i++)
+    if (host[i]->value <= 0)
+      *host[i] = (ScCited) { PCIE4_BYTES_PER_S, SC_GRADE_ASSUMED, g_strdup ("PCIe 4 x16; not measured on this GPU") };
   if (with_samples && !read_samples (device, json, error))
     return NULL;
   sc_device_prepare (device);

@@ -60,6 +60,8 @@ draw_numbers (const ScDevice *d, GString *out)
     { "reduction rate", SC_UNIT_BYTES_PER_S, &d->reduction_bytes_per_s },
     { "optimizer rate", SC_UNIT_BYTES_PER_S, &d->optimizer_bytes_per_s },
     { "half-rate working set", SC_UNIT_BYTES, &d->half_bytes },
+    { "host to device", SC_UNIT_BYTES_PER_S, &d->h2d_bytes_per_s },
+    { "device to host", SC_UNIT_BYTES_PER_S, &d->d2h_bytes_per_s },
     { "kernel launch gap", SC_UNIT_SECONDS, &d->launch_s },
     { "slowdown beside collectives", SC_UNIT_NONE, &d->hidden_slowdown },
     { "CUDA context", SC_UNIT_BYTES, &d->context_bytes },

@@ -328,6 +328,8 @@ static const struct
   { "fp8_quantise", SC_OP_QUANTISE },
   { "adam", SC_OP_ADAM },
   { "grad_norm", SC_OP_GRADIENT_NORM },
+  { "h2d", SC_OP_HOST_TO_DEVICE },
+  { "d2h", SC_OP_DEVICE_TO_HOST },
 };
 
 static gboolean

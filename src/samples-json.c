@@ -54,6 +54,7 @@ static const struct
   [SC_KERNEL_ELEMENTWISE] = { BIT (COLUMN_BYTES), BIT (COLUMN_ROW) },
   [SC_KERNEL_REDUCTION] = { BIT (COLUMN_BYTES), BIT (COLUMN_ROW) },
   [SC_KERNEL_OPTIMIZER] = { BIT (COLUMN_BYTES), BIT (COLUMN_ROW) },
+  [SC_KERNEL_HOST_COPY] = { BIT (COLUMN_BYTES), BIT (COLUMN_ROW) },
 };
 G_STATIC_ASSERT (G_N_ELEMENTS (class_columns) == SC_N_KERNEL_CLASSES);
 
@@ -99,6 +100,8 @@ static const ScChoice op_choices[] = {
   { "cross-entropy", SC_OP_CROSS_ENTROPY, FALSE },
   { "adam", SC_OP_ADAM, FALSE },
   { "gradient-norm", SC_OP_GRADIENT_NORM, FALSE },
+  { "host-to-device", SC_OP_HOST_TO_DEVICE, FALSE },
+  { "device-to-host", SC_OP_DEVICE_TO_HOST, FALSE },
   { NULL, 0, FALSE },
 };
 
@@ -309,6 +312,7 @@ kernel_of (const ScSampleTable *table, Point *p)
     case SC_KERNEL_ELEMENTWISE:
     case SC_KERNEL_REDUCTION:
     case SC_KERNEL_OPTIMIZER:
+    case SC_KERNEL_HOST_COPY:
       kernel = sc_kernel_op (name, table->op, v[COLUMN_BYTES]);
       kernel.dtype = table->dtype;
       kernel.row = (guint) v[COLUMN_ROW];

@@ -150,7 +150,8 @@ group_of (const ScKernelRow *row)
     case SC_KERNEL_FLASH_BACKWARD: return SC_GROUP_ATTENTION_BACKWARD;
     case SC_KERNEL_ELEMENTWISE:
     case SC_KERNEL_REDUCTION:
-    case SC_KERNEL_OPTIMIZER: return row->kernel.bytes >= LARGE_BYTES ? SC_GROUP_MEMORY : SC_GROUP_MEMORY_SMALL;
+    case SC_KERNEL_OPTIMIZER:
+    case SC_KERNEL_HOST_COPY: return row->kernel.bytes >= LARGE_BYTES ? SC_GROUP_MEMORY : SC_GROUP_MEMORY_SMALL;
     case SC_N_KERNEL_CLASSES:
     default: g_return_val_if_reached (SC_GROUP_GEMM);
     }
@@ -175,7 +176,8 @@ name_of (const ScKernel *k)
                               k->batch, k->seq, k->heads, k->kv_heads, k->k);
     case SC_KERNEL_ELEMENTWISE:
     case SC_KERNEL_REDUCTION:
-    case SC_KERNEL_OPTIMIZER: return g_strdup_printf ("%s %s %.0f bytes", sc_op_name (k->op), dtype, k->bytes);
+    case SC_KERNEL_OPTIMIZER:
+    case SC_KERNEL_HOST_COPY: return g_strdup_printf ("%s %s %.0f bytes", sc_op_name (k->op), dtype, k->bytes);
     case SC_N_KERNEL_CLASSES:
     default: g_return_val_if_reached (NULL);
     }
@@ -237,6 +239,7 @@ form_s (const ScDevice *device, const ScKernel *kernel)
     case SC_KERNEL_ELEMENTWISE:
     case SC_KERNEL_REDUCTION:
     case SC_KERNEL_OPTIMIZER: return sc_form_memory (device, kernel).seconds;
+    case SC_KERNEL_HOST_COPY: return sc_form_host_copy (device, kernel).seconds;
     case SC_N_KERNEL_CLASSES:
     default: g_return_val_if_reached (0);
     }

@@ -56,6 +56,8 @@ sc_device_free (ScDevice *device)
     &device->reduction_bytes_per_s,
     &device->optimizer_bytes_per_s,
     &device->half_bytes,
+    &device->h2d_bytes_per_s,
+    &device->d2h_bytes_per_s,
     &device->launch_s,
     &device->hidden_slowdown,
     &device->context_bytes,

@@ -56,6 +56,9 @@ struct ScDevice
   /* Flash attention, FLOP/s over sequence length, FLOPs counted causal = half. */
   ScCurve flash_forward, flash_backward;
 
+  /* Between the GPU and pinned memory of its host, alone on the link. */
+  ScCited h2d_bytes_per_s, d2h_bytes_per_s;
+
   ScCited launch_s;         /* from the end of one kernel to the start of the next in a full queue */
   ScCited hidden_slowdown;  /* compute takes this much longer while a collective runs beside it (ACCURACY 4: 1.35); >= 1 */
   ScCited context_bytes;    /* CUDA context and loaded kernels */

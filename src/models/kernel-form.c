@@ -236,3 +236,10 @@ sc_form_memory (const ScDevice *device, const ScKernel *kernel)
     grade = sc_grade_weaker (grade, device->half_bytes.grade);
   return (ScForm) { (kernel->bytes + half) / sc_form_memory_rate (device, rate) + device->launch_s.value, grade };
 }
+
+ScForm
+sc_form_host_copy (const ScDevice *device, const ScKernel *kernel)
+{
+  const ScCited *const rate = kernel->op == SC_OP_DEVICE_TO_HOST ? &device->d2h_bytes_per_s : &device->h2d_bytes_per_s;
+  return (ScForm) { kernel->bytes / rate->value + device->launch_s.value, rate->grade };
+}

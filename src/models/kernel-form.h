@@ -20,6 +20,9 @@ ScForm sc_form_batched (const ScDevice *device, const ScKernel *kernel);
 ScForm sc_form_attention (const ScDevice *device, const ScKernel *kernel, const ScCited *efficiency);
 ScForm sc_form_memory (const ScDevice *device, const ScKernel *kernel);
 
+/* Alone on its link: launch and bytes over the rate. */
+ScForm sc_form_host_copy (const ScDevice *device, const ScKernel *kernel);
+
 /* Bandwidth that @rate may claim: a cache's rate is no memory's. */
 double sc_form_memory_rate (const ScDevice *device, const ScCited *rate);
 

@@ -14,6 +14,7 @@ static const char *const class_names[] = {
   [SC_KERNEL_ELEMENTWISE] = "elementwise",
   [SC_KERNEL_REDUCTION] = "reduction",
   [SC_KERNEL_OPTIMIZER] = "optimizer",
+  [SC_KERNEL_HOST_COPY] = "host-copy",
 };
 G_STATIC_ASSERT (G_N_ELEMENTS (class_names) == SC_N_KERNEL_CLASSES);
 
@@ -49,6 +50,8 @@ static const struct
   [SC_OP_CROSS_ENTROPY] = { "cross-entropy", SC_KERNEL_REDUCTION },
   [SC_OP_ADAM] = { "adam", SC_KERNEL_OPTIMIZER },
   [SC_OP_GRADIENT_NORM] = { "gradient-norm", SC_KERNEL_OPTIMIZER },
+  [SC_OP_HOST_TO_DEVICE] = { "host-to-device", SC_KERNEL_HOST_COPY },
+  [SC_OP_DEVICE_TO_HOST] = { "device-to-host", SC_KERNEL_HOST_COPY },
 };
 G_STATIC_ASSERT (G_N_ELEMENTS (ops) == SC_N_OPS);
 
@@ -216,6 +219,7 @@ plain_form (const ScDevice *device, const ScKernel *kernel, double sustained)
     case SC_KERNEL_ELEMENTWISE:
     case SC_KERNEL_REDUCTION:
     case SC_KERNEL_OPTIMIZER: return sc_form_memory (device, kernel);
+    case SC_KERNEL_HOST_COPY: return sc_form_host_copy (device, kernel);
     case SC_N_KERNEL_CLASSES:
     default: g_return_val_if_reached (((ScForm) { 0, SC_GRADE_ASSUMED }));
     }

@@ -15,6 +15,7 @@ typedef enum
   SC_KERNEL_ELEMENTWISE,    /* bytes read + written */
   SC_KERNEL_REDUCTION,      /* bytes; norms, softmax, cross entropy */
   SC_KERNEL_OPTIMIZER,      /* bytes */
+  SC_KERNEL_HOST_COPY,      /* bytes, between the GPU and pinned memory of its host */
   SC_N_KERNEL_CLASSES
 } ScKernelClass;
 
@@ -59,11 +60,13 @@ typedef enum
   SC_OP_CROSS_ENTROPY,
   SC_OP_ADAM,
   SC_OP_GRADIENT_NORM,
+  SC_OP_HOST_TO_DEVICE,
+  SC_OP_DEVICE_TO_HOST,
   SC_N_OPS
 } ScMemoryOp;
 
 const char   *sc_op_name (ScMemoryOp op);  /* "copy", "rmsnorm", ... */
-ScKernelClass sc_op_class (ScMemoryOp op); /* ELEMENTWISE, REDUCTION or OPTIMIZER; ANY: ELEMENTWISE */
+ScKernelClass sc_op_class (ScMemoryOp op); /* ELEMENTWISE, REDUCTION, OPTIMIZER or HOST_COPY; ANY: ELEMENTWISE */
 
 typedef struct
 {

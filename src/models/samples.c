@@ -79,6 +79,7 @@ coordinates (const ScSampleTable *table, const ScKernel *k, double *x)
     case SC_KERNEL_ELEMENTWISE:
     case SC_KERNEL_REDUCTION:
     case SC_KERNEL_OPTIMIZER:
+    case SC_KERNEL_HOST_COPY:
       x[0] = log2_of (k->bytes) / BYTES_LENGTH;
       x[1] = log2_of (k->row) / ROW_LENGTH;
       return 2;
@@ -106,6 +107,7 @@ form_s (const ScDevice *device, const ScSampleTable *table, const ScKernel *kern
     case SC_KERNEL_ELEMENTWISE:
     case SC_KERNEL_REDUCTION:
     case SC_KERNEL_OPTIMIZER: return sc_form_memory (device, kernel).seconds;
+    case SC_KERNEL_HOST_COPY: return sc_form_host_copy (device, kernel).seconds;
     case SC_N_KERNEL_CLASSES:
     default: g_return_val_if_reached (0);
     }
