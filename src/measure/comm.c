@@ -12,62 +12,65 @@ check_nccl (ScmGpu *gpu, ncclResult_t result, const char *what)
 
 #define TRY_NCCL(gpu, function, ...) SCM_TRY (check_nccl ((gpu), (gpu)->libraries.function (__VA_ARGS__), #function))
 
-static ScmRanks kept;
+/* Communicators by number of GPUs, since making one takes seconds; buffers are shared by all. */
+static ScmRanks kept[SCM_MAX_GPUS + 1];
+static struct
+{
+  void *send, *receive;
+  size_t bytes;
+} buffers[SCM_MAX_GPUS];
 
 static void
-drop_ranks (ScmGpu *gpu)
+drop_ranks (ScmGpu *gpu, ScmRanks *ranks)
 {
-  for (int i = 0; i < kept.n; i++)
+  for (int i = 0; i < ranks->n; i++)
     {
       cudaSetDevice (i);
-      if (kept.stream[i] != NULL)
-        cudaStreamSynchronize (kept.stream[i]);
-      cudaFree (kept.send[i]);
-      cudaFree (kept.receive[i]);
-      if (kept.comm[i] != NULL)
-        gpu->libraries.ncclCommDestroy (kept.comm[i]);
-      if (kept.stream[i] != NULL)
-        cudaStreamDestroy (kept.stream[i]);
+      if (ranks->stream[i] != NULL)
+        cudaStreamSynchronize (ranks->stream[i]);
+      if (ranks->comm[i] != NULL)
+        gpu->libraries.ncclCommDestroy (ranks->comm[i]);
+      if (ranks->stream[i] != NULL)
+        cudaStreamDestroy (ranks->stream[i]);
     }
-  kept = (ScmRanks){ 0 };
+  *ranks = (ScmRanks){ 0 };
   cudaSetDevice (gpu->device);
   cudaGetLastError ();
 }
 
 static ScmOutcome
-make_ranks (ScmGpu *gpu, int n, size_t bytes)
+make_ranks (ScmGpu *gpu, ScmRanks *ranks, int n)
 {
   int devices[SCM_MAX_GPUS];
-  if (kept.n != n)
+  for (int i = 0; i < n; i++)
+    devices[i] = i;
+  ranks->n = n;
+  TRY_NCCL (gpu, ncclCommInitAll, ranks->comm, n, devices);
+  for (int i = 0; i < n; i++)
     {
-      drop_ranks (gpu);
-      for (int i = 0; i < n; i++)
-        devices[i] = i;
-      kept.n = n;
-      TRY_NCCL (gpu, ncclCommInitAll, kept.comm, n, devices);
-      for (int i = 0; i < n; i++)
-        {
-          SCM_TRY_CUDA (gpu, cudaSetDevice (i));
-          SCM_TRY_CUDA (gpu, cudaStreamCreateWithFlags (&kept.stream[i], cudaStreamNonBlocking));
-        }
+      SCM_TRY_CUDA (gpu, cudaSetDevice (i));
+      SCM_TRY_CUDA (gpu, cudaStreamCreateWithFlags (&ranks->stream[i], cudaStreamNonBlocking));
     }
-  if (kept.bytes < bytes)
+  return SCM_DONE;
+}
+
+static ScmOutcome
+make_buffer (ScmGpu *gpu, int i, size_t bytes, cudaStream_t stream)
+{
+  SCM_TRY_CUDA (gpu, cudaSetDevice (i));
+  SCM_TRY_CUDA (gpu, cudaFree (buffers[i].send));
+  buffers[i].send = NULL;
+  buffers[i].bytes = 0;
+  SCM_TRY_CUDA (gpu, cudaFree (buffers[i].receive));
+  buffers[i].receive = NULL;
+  if (cudaMalloc (&buffers[i].send, bytes) != cudaSuccess || cudaMalloc (&buffers[i].receive, bytes) != cudaSuccess)
     {
-      kept.bytes = 0;
-      for (int i = 0; i < n; i++)
-        {
-          SCM_TRY_CUDA (gpu, cudaSetDevice (i));
-          SCM_TRY_CUDA (gpu, cudaFree (kept.send[i]));
-          kept.send[i] = NULL;
-          SCM_TRY_CUDA (gpu, cudaFree (kept.receive[i]));
-          kept.receive[i] = NULL;
-          SCM_TRY_CUDA (gpu, cudaMalloc (&kept.send[i], bytes));
-          SCM_TRY_CUDA (gpu, cudaMalloc (&kept.receive[i], bytes));
-          SCM_TRY_CUDA (gpu, scm_fill_random (kept.send[i], SCM_FILL_BF16, (int64_t) (bytes / 2), 1, (unsigned) i, kept.stream[i]));
-          SCM_TRY_CUDA (gpu, cudaStreamSynchronize (kept.stream[i]));
-        }
-      kept.bytes = bytes;
+      cudaGetLastError ();
+      return scm_say (gpu, SCM_SKIPPED, "GPU %d has no two buffers of %.2f GiB left", i, (double) bytes / (1 << 30));
     }
+  buffers[i].bytes = bytes;
+  SCM_TRY_CUDA (gpu, scm_fill_random (buffers[i].send, SCM_FILL_BF16, (int64_t) (bytes / 2), 1, (unsigned) i, stream));
+  SCM_TRY_CUDA (gpu, cudaStreamSynchronize (stream));
   return SCM_DONE;
 }
 
@@ -78,11 +81,23 @@ scm_ranks_get (ScmGpu *gpu, int n, size_t bytes, ScmRanks **ret_ranks)
     return scm_say (gpu, SCM_SKIPPED, "NCCL is missing");
   if (n < 2 || n > gpu->n_devices)
     return scm_say (gpu, SCM_SKIPPED, "needs %d GPUs, this node has %d", n < 2 ? 2 : n, gpu->n_devices);
-  const ScmOutcome outcome = make_ranks (gpu, n, bytes);
-  if (outcome != SCM_DONE)
-    drop_ranks (gpu);
+  ScmRanks *ranks = &kept[n];
+  ScmOutcome outcome = SCM_DONE;
+  if (ranks->n == 0)
+    {
+      outcome = make_ranks (gpu, ranks, n);
+      if (outcome != SCM_DONE)
+        drop_ranks (gpu, ranks);
+    }
+  for (int i = 0; i < n && outcome == SCM_DONE; i++)
+    {
+      if (buffers[i].bytes < bytes)
+        outcome = make_buffer (gpu, i, bytes, ranks->stream[i]);
+      ranks->send[i] = buffers[i].send;
+      ranks->receive[i] = buffers[i].receive;
+    }
   cudaSetDevice (gpu->device);
-  *ret_ranks = &kept;
+  *ret_ranks = ranks;
   return outcome;
 }
 
@@ -209,7 +224,7 @@ scm_run_collective (ScmGpu *gpu, const ScmItem *item, ScmResult *result)
   if (stop != NULL)
     cudaEventDestroy (stop);
   if (outcome == SCM_FAILED)
-    drop_ranks (gpu);
+    drop_ranks (gpu, ranks);
   cudaSetDevice (gpu->device);
   return outcome;
 }

@@ -9,10 +9,9 @@ typedef struct
   ncclComm_t comm[SCM_MAX_GPUS];
   cudaStream_t stream[SCM_MAX_GPUS];
   void *send[SCM_MAX_GPUS], *receive[SCM_MAX_GPUS];
-  size_t bytes; /* of each buffer */
 } ScmRanks;
 
-/* The communicators of @n GPUs with buffers of at least @bytes; kept until another number is asked for. */
+/* The communicators of @n GPUs, kept, and buffers of at least @bytes, shared by all numbers of GPUs. */
 ScmOutcome scm_ranks_get (ScmGpu *gpu, int n, size_t bytes, ScmRanks **ret_ranks);
 
 /* Enqueues one @collective of nccl-tests' size @bytes on all of them. */

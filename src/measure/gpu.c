@@ -224,7 +224,7 @@ scm_rotation (const ScmGpu *gpu, size_t set_bytes)
 {
   const size_t want = 2 * gpu->l2_bytes / (set_bytes > 0 ? set_bytes : 1) + 2;
   const size_t most = set_bytes > 0 ? gpu->memory_bytes / 4 / set_bytes : 64;
-  const size_t n = want < 512 ? want : 512;
+  const size_t n = want < 8192 ? want : 8192;
   return n < most ? (int) n : most > 1 ? (int) most : 1;
 }
 

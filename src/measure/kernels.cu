@@ -9,6 +9,7 @@
 
 #define THREADS 256
 #define ROW_BLOCKS_MAX 65535 /* rows go round */
+#define SMALL 0x7fffffff     /* most vectors where indices are divided: 32 bits are several times faster */
 
 /* 8 values of bf16 or fp16, one load. */
 struct __align__ (16) Eight
@@ -362,9 +363,9 @@ scm_op_grad_norm (const ScmTensors *t, cudaStream_t stream)
 
 /* --- gated MLP: in [rows][2 width], gate first; out [rows][width] --- */
 
-__global__ void __launch_bounds__ (THREADS) swiglu_fwd (const Eight *in, Eight *out, int64_t n, int64_t width)
+__global__ void __launch_bounds__ (THREADS) swiglu_fwd (const Eight *in, Eight *out, unsigned n, unsigned width)
 {
-  const int64_t i = (int64_t) blockIdx.x * THREADS + threadIdx.x;
+  const unsigned i = blockIdx.x * THREADS + threadIdx.x;
   if (i >= n)
     return;
   const int64_t row = i / width, column = i % width;
@@ -381,15 +382,18 @@ extern "C" cudaError_t
 scm_op_swiglu_fwd (const ScmTensors *t, cudaStream_t stream)
 {
   const int64_t width = t->shape[1] / 8, n = t->shape[0] * width;
-  swiglu_fwd<<<blocks_for (n, THREADS), THREADS, 0, stream>>> ((const Eight *) t->in[0], (Eight *) t->out[0], n, width);
+  if (n > SMALL)
+    return cudaErrorInvalidValue;
+  swiglu_fwd<<<blocks_for (n, THREADS), THREADS, 0, stream>>> ((const Eight *) t->in[0], (Eight *) t->out[0],
+                                                               (unsigned) n, (unsigned) width);
   return cudaGetLastError ();
 }
 
 /* in: x [rows][2 width], dy [rows][width].  out: dx [rows][2 width]. */
 __global__ void __launch_bounds__ (THREADS)
-swiglu_bwd (const Eight *in, const Eight *dy, Eight *dx, int64_t n, int64_t width)
+swiglu_bwd (const Eight *in, const Eight *dy, Eight *dx, unsigned n, unsigned width)
 {
-  const int64_t i = (int64_t) blockIdx.x * THREADS + threadIdx.x;
+  const unsigned i = blockIdx.x * THREADS + threadIdx.x;
   if (i >= n)
     return;
   const int64_t row = i / width, column = i % width;
@@ -413,8 +417,10 @@ extern "C" cudaError_t
 scm_op_swiglu_bwd (const ScmTensors *t, cudaStream_t stream)
 {
   const int64_t width = t->shape[1] / 8, n = t->shape[0] * width;
+  if (n > SMALL)
+    return cudaErrorInvalidValue;
   swiglu_bwd<<<blocks_for (n, THREADS), THREADS, 0, stream>>> ((const Eight *) t->in[0], (const Eight *) t->in[1],
-                                                               (Eight *) t->out[0], n, width);
+                                                               (Eight *) t->out[0], (unsigned) n, (unsigned) width);
   return cudaGetLastError ();
 }
 
@@ -533,10 +539,10 @@ norm_bwd (const Eight *x, const Eight *dy, const Eight *weight, const float *sta
               for (int j = 0; j < 8; j++)
                 {
                   const float normal = (v[j] - mean) * scale;
-                  own[8 * i + j] += d[j] * normal; /* each thread its own columns */
+                  own[j * n + i] += d[j] * normal; /* each thread its own columns, neighbours in other banks */
                   if (CENTRED)
                     {
-                      own[columns + 8 * i + j] += d[j];
+                      own[columns + j * n + i] += d[j];
                       s1 += d[j] * w[j];
                     }
                   s2 += d[j] * w[j] * normal;
@@ -564,7 +570,10 @@ norm_bwd (const Eight *x, const Eight *dy, const Eight *weight, const float *sta
     }
   __syncthreads ();
   for (int i = threadIdx.x; i < (CENTRED ? 2 : 1) * columns; i += THREADS)
-    partial[(int64_t) blockIdx.x * (CENTRED ? 2 : 1) * columns + i] = own[i];
+    {
+      const int half = i / columns * columns, column = i - half;
+      partial[(int64_t) blockIdx.x * (CENTRED ? 2 : 1) * columns + i] = own[half + column % 8 * n + column / 8];
+    }
 }
 
 /* out[column] = sum over blocks. */
@@ -595,7 +604,8 @@ run_norm_bwd (const ScmTensors *t, cudaStream_t stream)
   const size_t shared = (size_t) all * sizeof (float);
   if (columns > 8 * THREADS * NORM_CHUNKS || shared > 160 * 1024)
     return cudaErrorInvalidValue;
-  const int most = t->sms * (shared <= 48 * 1024 ? 2 : 1), blocks = rows < most ? (int) rows : most;
+  const int fit = (int) (160 * 1024 / shared), per_sm = fit > SCM_NORM_BLOCKS ? SCM_NORM_BLOCKS : fit;
+  const int most = t->sms * per_sm, blocks = rows < most ? (int) rows : most;
   const cudaError_t error
       = cudaFuncSetAttribute (norm_bwd<CENTRED>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared);
   if (error != cudaSuccess)
@@ -622,14 +632,14 @@ scm_op_layernorm_bwd (const ScmTensors *t, cudaStream_t stream)
 /* --- rope: in x [tokens][heads][head_dim], angles [tokens][head_dim / 2] (cosine, sine) fp32.  out: x turned. --- */
 
 __global__ void __launch_bounds__ (THREADS)
-rope (const Eight *in, const float4 *angles, Eight *out, int64_t n, int heads, int head_dim)
+rope (const Eight *in, const float4 *angles, Eight *out, unsigned n, unsigned heads, unsigned head_dim)
 {
-  const int64_t i = (int64_t) blockIdx.x * THREADS + threadIdx.x;
+  const unsigned i = blockIdx.x * THREADS + threadIdx.x;
   if (i >= n)
     return;
-  const int per_head = head_dim / 8;
+  const unsigned per_head = head_dim / 8;
   const int64_t token = i / per_head / heads;
-  const int part = (int) (i % per_head);
+  const unsigned part = i % per_head;
   float x[8];
   unpack (in[i], x);
 #pragma unroll
@@ -649,8 +659,11 @@ extern "C" cudaError_t
 scm_op_rope (const ScmTensors *t, cudaStream_t stream)
 {
   const int64_t n = t->shape[0] * t->shape[1] * t->shape[2] / 8;
+  if (n > SMALL)
+    return cudaErrorInvalidValue;
   rope<<<blocks_for (n, THREADS), THREADS, 0, stream>>> ((const Eight *) t->in[0], (const float4 *) t->in[1],
-                                                         (Eight *) t->out[0], n, (int) t->shape[1], (int) t->shape[2]);
+                                                         (Eight *) t->out[0], (unsigned) n, (unsigned) t->shape[1],
+                                                         (unsigned) t->shape[2]);
   return cudaGetLastError ();
 }
 
@@ -838,9 +851,9 @@ scm_op_cross_entropy (const ScmTensors *t, cudaStream_t stream)
 
 /* --- rows by index: embeddings, tokens of experts --- */
 
-__global__ void __launch_bounds__ (THREADS) gather (const Eight *in, const int *index, Eight *out, int64_t n, int width)
+__global__ void __launch_bounds__ (THREADS) gather (const Eight *in, const int *index, Eight *out, unsigned n, unsigned width)
 {
-  const int64_t i = (int64_t) blockIdx.x * THREADS + threadIdx.x;
+  const unsigned i = blockIdx.x * THREADS + threadIdx.x;
   if (i < n)
     out[i] = in[(int64_t) index[i / width] * width + i % width];
 }
@@ -848,9 +861,12 @@ __global__ void __launch_bounds__ (THREADS) gather (const Eight *in, const int *
 static cudaError_t
 run_gather (const ScmTensors *t, cudaStream_t stream)
 {
-  const int width = (int) (t->shape[1] / 8);
+  const unsigned width = (unsigned) (t->shape[1] / 8);
   const int64_t n = t->shape[0] * width;
-  gather<<<blocks_for (n, THREADS), THREADS, 0, stream>>> ((const Eight *) t->in[0], t->index, (Eight *) t->out[0], n, width);
+  if (n > SMALL)
+    return cudaErrorInvalidValue;
+  gather<<<blocks_for (n, THREADS), THREADS, 0, stream>>> ((const Eight *) t->in[0], t->index, (Eight *) t->out[0],
+                                                           (unsigned) n, width);
   return cudaGetLastError ();
 }
 
@@ -867,9 +883,9 @@ scm_op_permute (const ScmTensors *t, cudaStream_t stream)
 }
 
 /* in: dy, ids.  out: gradient of the table, fp32, added to. */
-__global__ void __launch_bounds__ (THREADS) scatter_add (const Eight *dy, const int *index, float *table, int64_t n, int width)
+__global__ void __launch_bounds__ (THREADS) scatter_add (const Eight *dy, const int *index, float *table, unsigned n, unsigned width)
 {
-  const int64_t i = (int64_t) blockIdx.x * THREADS + threadIdx.x;
+  const unsigned i = blockIdx.x * THREADS + threadIdx.x;
   if (i >= n)
     return;
   float x[8];
@@ -883,10 +899,12 @@ __global__ void __launch_bounds__ (THREADS) scatter_add (const Eight *dy, const 
 extern "C" cudaError_t
 scm_op_embedding_bwd (const ScmTensors *t, cudaStream_t stream)
 {
-  const int width = (int) (t->shape[1] / 8);
+  const unsigned width = (unsigned) (t->shape[1] / 8);
   const int64_t n = t->shape[0] * width;
-  scatter_add<<<blocks_for (n, THREADS), THREADS, 0, stream>>> ((const Eight *) t->in[0], t->index, (float *) t->out[0], n,
-                                                                width);
+  if (n > SMALL)
+    return cudaErrorInvalidValue;
+  scatter_add<<<blocks_for (n, THREADS), THREADS, 0, stream>>> ((const Eight *) t->in[0], t->index, (float *) t->out[0],
+                                                                (unsigned) n, width);
   return cudaGetLastError ();
 }
 
@@ -1018,7 +1036,7 @@ __global__ void __launch_bounds__ (1024, 1) hold_sms (ScmHold *hold, unsigned lo
   const unsigned long long from = clock_ns ();
   if (threadIdx.x == 0)
     {
-      atomicAdd_system ((int *) &hold->arrived, 1);
+      hold->arrived[blockIdx.x] = 1; /* no atomics: host memory may have none */
       __threadfence_system ();
     }
   do
@@ -1044,6 +1062,8 @@ __global__ void __launch_bounds__ (1024, 1) hold_sms (ScmHold *hold, unsigned lo
 extern "C" cudaError_t
 scm_hold_sms (int n, ScmHold *hold, int64_t limit_ns, cudaStream_t stream)
 {
+  if (n > SCM_MAX_HELD)
+    return cudaErrorInvalidValue;
   hold_sms<<<n, 1024, 0, stream>>> (hold, (unsigned long long) limit_ns, (float *) hold);
   return cudaGetLastError ();
 }

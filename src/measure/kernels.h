@@ -9,11 +9,14 @@ extern "C"
 {
 #endif
 
+#define SCM_MAX_HELD 64
+#define SCM_NORM_BLOCKS 4 /* most per SM in the backward of a norm; each has partial sums in scratch */
+
 /* Shared by the host and the kernel that holds SMs; pinned memory. */
 typedef struct
 {
   volatile int stop;
-  volatile int arrived; /* blocks that run */
+  volatile int arrived[SCM_MAX_HELD]; /* by each block once it runs */
 } ScmHold;
 
 /* Tensors of a memory-bound operation: what each is for stands beside its function. */
@@ -22,7 +25,7 @@ typedef struct
   void *in[5];
   void *out[4];
   const int *index;  /* permutation of rows, or token ids */
-  float *scratch;    /* partial sums: at least scm_scratch_bytes() */
+  float *scratch;    /* partial sums */
   int64_t shape[3];
   int sms;
 } ScmTensors;

@@ -443,6 +443,9 @@ main (int argc, char **argv)
     }
   if (run.options.list)
     return list (&run.options);
+  /* Both are common in training jobs; they would make what runs beside wait, and every launch slow. */
+  unsetenv ("CUDA_LAUNCH_BLOCKING");
+  unsetenv ("CUDA_DEVICE_MAX_CONNECTIONS");
   prepare_again (argc, argv, &run.options);
   const int status = run_all (&run);
   scm_output_close (&run.output);

@@ -65,7 +65,7 @@ lay_out (const ScmItem *item, int sms)
       l.in[2] = 2 * columns;
       l.in[3] = 8 * rows;
       l.out[1] = 8 * columns;
-      l.scratch = (size_t) sms * 2 * 8 * columns;
+      l.scratch = (size_t) sms * SCM_NORM_BLOCKS * 8 * columns;
       break;
     case SCM_OP_rope:
       l.in[0] = l.out[0] = 2 * n;

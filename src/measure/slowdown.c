@@ -249,20 +249,21 @@ run_held (ScmGpu *gpu, Victim *victim, const ScmItem *item, ScmResult *result)
     return scm_say (gpu, SCM_SKIPPED, "the GPU has only %d SMs", gpu->sms);
   /* One block first, so that its code is there too. */
   gpu->hold->stop = 1;
-  gpu->hold->arrived = 0;
   SCM_TRY_CUDA (gpu, scm_hold_sms (1, gpu->hold, 1000000, gpu->beside));
   SCM_TRY_CUDA (gpu, cudaStreamSynchronize (gpu->beside));
   SCM_TRY_CUDA (gpu, cudaStreamSynchronize (gpu->stream));
 
   gpu->hold->stop = 0;
-  gpu->hold->arrived = 0;
+  for (int i = 0; i < SCM_MAX_HELD; i++)
+    gpu->hold->arrived[i] = 0;
   SCM_TRY_CUDA (gpu, scm_hold_sms (item->amount, gpu->hold, (int64_t) HOLD_LIMIT_S * 1000000000, gpu->beside));
   const double until_s = scm_now_s () + 1;
-  while (gpu->hold->arrived < item->amount && scm_now_s () < until_s)
-    ;
-  ScmOutcome outcome = gpu->hold->arrived == item->amount
+  int n_held = 0;
+  while (n_held < item->amount && scm_now_s () < until_s)
+    n_held += gpu->hold->arrived[n_held];
+  ScmOutcome outcome = n_held == item->amount
                            ? scm_time (gpu, victim->issue, victim, 1, result)
-                           : scm_say (gpu, SCM_FAILED, "only %d of %d SMs could be held", gpu->hold->arrived, item->amount);
+                           : scm_say (gpu, SCM_FAILED, "only %d of %d SMs could be held", n_held, item->amount);
   /* Had the limit been reached, the victim would have run alone for the rest. */
   const bool whole = cudaStreamQuery (gpu->beside) == cudaErrorNotReady;
   cudaGetLastError ();
