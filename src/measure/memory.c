@@ -138,7 +138,7 @@ issue (ScmGpu *gpu, void *data, int i)
     t.out[j] = MOVE (t.out[j]);
   if (t.index != NULL)
     t.index = (const int *) ((const char *) t.index + offset);
-  SCM_TRY_CUDA (gpu, memory->launch (&t, gpu->stream));
+  SCM_TRY (scm_check_cuda (gpu, memory->launch (&t, gpu->stream), "kernel"));
   return SCM_DONE;
 }
 

@@ -242,7 +242,7 @@ scm_help_write (ScmText *text)
                       "  2    the command line is wrong\n"
                       "  65   the output file holds something else\n"
                       "  69   there is no usable GPU\n"
-                      "  73   the output file cannot be created or written\n"
+                      "  73   the output file cannot be created or opened\n"
                       "  74   reading or writing failed\n"
                       "  128+N  stopped by signal N\n"
                       "\n"
