@@ -132,6 +132,8 @@ START_TEST (only_the_classes_asked_for_are_planned)
       ck_assert_uint_gt (plan.n_items, 0);
       for (size_t i = 0; i < plan.n_items; i++)
         ck_assert_int_eq (plan.items[i].class_id, c);
+      for (size_t i = 0; i < plan.n_items; i++)
+        ck_assert_uint_eq (scm_item_libraries (&plan.items[i]) & ~scm_classes[c].libraries, 0);
       scm_plan_clear (&plan);
       ck_assert_int_eq (scm_class_find (scm_classes[c].name), c);
     }

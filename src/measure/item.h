@@ -24,7 +24,7 @@ enum
   ROW (launch, 0, 0.3, "time between kernels, in a stream and in a graph; host time per call")                         \
   ROW (copy, 0, 0.4, "copies between host and GPU, and between GPUs")                                                  \
   ROW (collective, SCM_NCCL, 0.5, "collectives and send/recv of the node's GPUs (NCCL)")                               \
-  ROW (slowdown, SCM_CUBLASLT, 1.5, "kernels beside a copy, a collective, or a kernel that holds SMs")                 \
+  ROW (slowdown, SCM_CUBLASLT | SCM_NCCL, 1.5, "kernels beside a copy, a collective, or a kernel that holds SMs")                 \
   ROW (power, SCM_CUBLASLT, 5, "matrix products in a burst of a second and over a minute")
 
 typedef enum

@@ -114,7 +114,7 @@ typedef struct
   ScmProgress progress;
   char session[96];
   bool session_written;
-  size_t n_measured, n_skipped, n_failed;
+  size_t n_measured, n_skipped, n_failed, n_impossible;
 } Run;
 
 static void
@@ -281,15 +281,21 @@ run_item (Run *run, ScmItem *item)
   return true;
 }
 
-/* Leaves out what the file has already. */
+/* Leaves out what the file has already, and what needs a library that is missing. */
 static size_t
 drop_done (Run *run)
 {
-  size_t kept = 0;
+  size_t kept = 0, dropped = 0;
   for (size_t i = 0; i < run->plan.n_items; i++)
-    if (!scm_output_has (&run->output, &run->plan.items[i]) && !is_avoided (&run->options, &run->plan.items[i]))
-      run->plan.items[kept++] = run->plan.items[i];
-  const size_t dropped = run->plan.n_items - kept;
+    {
+      const ScmItem *item = &run->plan.items[i];
+      if (scm_output_has (&run->output, item) || is_avoided (&run->options, item))
+        dropped++;
+      else if ((scm_item_libraries (item) & ~run->gpu.libraries.found) != 0)
+        run->n_impossible++;
+      else
+        run->plan.items[kept++] = *item;
+    }
   run->plan.n_items = kept;
   return dropped;
 }
@@ -390,8 +396,8 @@ run_all (Run *run)
   if (run->output.n_ignored > 0)
     scm_progress_note (&run->progress, "%s: %zu lines are no samples and are ignored", run->options.output,
                        run->output.n_ignored);
-  scm_progress_note (&run->progress, "GPU %d, %s; %zu to measure, %zu there already or avoided", run->gpu.device, run->gpu.name,
-                     run->plan.n_items, dropped);
+  scm_progress_note (&run->progress, "GPU %d, %s; %zu to measure, %zu there already or avoided, %zu without their library",
+                     run->gpu.device, run->gpu.name, run->plan.n_items, dropped, run->n_impossible);
 
   const bool limited = run->options.budget_s > 0;
   if (again.ready && limited)

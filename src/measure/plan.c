@@ -555,6 +555,18 @@ scm_class_find (const char *name)
   return (ScmClass) i;
 }
 
+unsigned
+scm_item_libraries (const ScmItem *item)
+{
+  if (item->class_id == SCM_CLASS_attention)
+    return strcmp (item->beside, "cudnn") == 0 ? SCM_CUDNN : SCM_CUBLASLT;
+  if (item->class_id == SCM_CLASS_slowdown && strcmp (item->op, "memory") == 0)
+    return strcmp (item->beside, "collective") == 0 ? SCM_NCCL : 0;
+  if (item->class_id == SCM_CLASS_slowdown && strcmp (item->beside, "collective") == 0)
+    return SCM_CUBLASLT | SCM_NCCL;
+  return scm_classes[item->class_id].libraries;
+}
+
 /* --- a line --- */
 
 void

@@ -18,6 +18,9 @@ void scm_plan_clear (ScmPlan *plan);
 /* The class of that name, or SCM_N_CLASSES. */
 ScmClass scm_class_find (const char *name);
 
+/* The libraries that this item cannot do without. */
+unsigned scm_item_libraries (const ScmItem *item);
+
 /* Bytes of one execution, each tensor once. */
 int64_t scm_memory_bytes (ScmOp op, const int64_t *shape, int n_shape);
 
