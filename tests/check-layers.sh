@@ -36,6 +36,12 @@ calls="$calls|g_get_monotonic_time|g_get_real_time|cJSON_[A-Za-z]+)"
 refuse 'the lower layers do not print, read files, look at the environment or at the clock' \
   "$(find_in "(^|[^A-Za-z0-9_])${calls}[[:space:]]*\(" src/sim/*.[ch] src/models/*.[ch])"
 
+refuse 'src/measure is under another licence: it includes only measure/ and system headers, and nothing else includes it' \
+  "$(find_in "$include\"" src/measure/*.[ch] src/measure/*.cu | grep -vE '"(config\.h|measure/[^"]*)"'
+     find_in "$include\"measure/" src/*.[ch] src/models/*.[ch] src/sim/*.[ch])"
+refuse 'the program that measures needs neither GLib nor cJSON' \
+  "$(find_in "$include<(glib|gio|gsl|cjson)" src/measure/*.[ch] src/measure/*.cu)"
+
 # State would show in the writable sections of the archives; error domains (q.N) are GLib's.  Sanitizers and coverage
 # put their own counters there.
 for archive in libsim.a libmodels.a; do
@@ -64,9 +70,11 @@ without_licence ()
 
 licence='SPDX-License-Identifier: GPL-3.0-or-later'
 refuse "the first line of a C file is /* $licence */" \
-  "$(without_licence 1 "^/\* $licence \*/\$" src/*.[ch] src/*/*.[ch] tests/*.[ch] bench/*.[ch])"
+  "$(without_licence 1 "^/\* $licence \*/\$" src/*.[ch] src/models/*.[ch] src/sim/*.[ch] tests/*.[ch] bench/*.[ch])"
+refuse 'the first line of a file of src/measure is /* SPDX-License-Identifier: MIT */' \
+  "$(without_licence 1 '^/\* SPDX-License-Identifier: MIT \*/$' src/measure/*.[ch] src/measure/*.cu)"
 refuse 'a script or build file has its SPDX line among the first two' \
   "$(without_licence 2 "$licence\$" configure.ac Makefile.am ./*/local.am src/*/local.am bootstrap quickstart selftest \
-     .ci/run scripts/*.sh src/*.sh tests/*.sh bench/*.sh)"
+     .ci/run scripts/*.sh src/*.sh tests/*.sh bench/*.sh examples/*.sh)"
 
 exit "$failed"

@@ -30,6 +30,7 @@ want ()
 
 for file in src/sim/*.[ch]; do want "$file" "$file" src/sim/local.am; done
 for file in src/models/*.[ch]; do want "$file" "$file" src/models/local.am; done
+for file in src/measure/*.[ch] src/measure/*.cu; do want "$file" "$file" src/measure/local.am; done
 for file in src/*.[ch]; do
   case $file in
     src/main.c | src/data.c) ;;
@@ -40,6 +41,8 @@ for file in tests/check_*.c; do want "$file" "${file%.c}" tests/local.am; done
 for file in tests/*.sh tests/*.h; do want "$file" "$file" tests/local.am; done
 for file in bench/*.c; do want "$file" "${file%.c}" bench/local.am; done
 for file in bench/*.sh bench/*.h; do want "$file" "$file" bench/local.am; done
+
+for file in examples/*.sh doc/*.md; do want "$file" "$file" Makefile.am; done
 
 for file in tests/golden/*.cmd; do
   if [ -f "$file" ] && [ ! -f "${file%.cmd}.out" ]; then

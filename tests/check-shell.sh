@@ -8,7 +8,7 @@ if ! command -v shellcheck >/dev/null; then
   exit 77
 fi
 set -- bootstrap quickstart selftest
-for file in .ci/run scripts/*.sh src/*.sh tests/*.sh bench/*.sh; do
+for file in .ci/run scripts/*.sh src/*.sh tests/*.sh bench/*.sh examples/*.sh; do
   if [ -f "$file" ]; then
     set -- "$@" "$file"
   fi
