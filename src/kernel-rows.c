@@ -372,6 +372,19 @@ read_memory (const Line *l)
   return TRUE;
 }
 
+/* The product whose rate was watched. */
+static gboolean
+read_power (const Line *l)
+{
+  ScDtype dtype;
+  double m, n, k;
+  if (!number (l, "m", MAX_SIZE, TRUE, &m) || !number (l, "n", MAX_SIZE, TRUE, &n) || !number (l, "k", MAX_SIZE, TRUE, &k))
+    return FALSE;
+  if (read_dtype (l, &dtype))
+    l->row->kernel = sc_kernel_gemm ("gemm", dtype, (guint64) m, (guint64) n, (guint64) k);
+  return TRUE;
+}
+
 /* Raw classes beside kernels. */
 static gboolean
 read_other (const Line *l, ScRowKind kind)
@@ -390,7 +403,7 @@ read_other (const Line *l, ScRowKind kind)
   l->row->flops_per_s = tflops * 1e12;
   if (l->row->op == NULL)
     skip (l, "what was measured is not stated");
-  return TRUE;
+  return l->row->kind != SC_ROW_POWER || read_power (l);
 }
 
 static gboolean
@@ -490,6 +503,7 @@ read_line (const Line *l, ScKernelRows *rows)
   row->gpu = g_strdup (text_of (l, "gpu"));
   row->source = g_strdup (text_of (l, "source"));
   row->stack = stack_of (l, &rows->session);
+  row->raw = class != NULL;
   if (class != NULL)
     return read_raw (l, class);
   if (kind != NULL && member (l, "model") != NULL)

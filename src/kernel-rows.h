@@ -16,7 +16,7 @@ typedef enum
   SC_ROW_COPY,     /* raw: op, bytes, seconds */
   SC_ROW_COLLECTIVE,
   SC_ROW_SLOWDOWN, /* raw: op (victim), beside, factor */
-  SC_ROW_POWER,    /* raw: op (burst or sustained), flops_per_s */
+  SC_ROW_POWER,    /* raw: op (burst or sustained), flops_per_s, the product in kernel */
   SC_ROW_SKIPPED,  /* why */
 } ScRowKind;
 
@@ -24,6 +24,7 @@ typedef struct
 {
   guint     line;
   ScRowKind kind;
+  gboolean  raw;     /* of stepcast-measure */
   char     *why;     /* SKIPPED */
   char     *gpu;
   char     *source;  /* as printed, or who measured it */
