@@ -27,7 +27,7 @@ const ScCommand *const *
 sc_command_all (void)
 {
   static const ScCommand *const commands[] = { &sc_cmd_run,  &sc_cmd_comm, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list,
-                                               &sc_cmd_validate, NULL };
+                                               &sc_cmd_validate, &sc_cmd_calibrate, NULL };
   return commands;
 }
 

@@ -57,6 +57,7 @@ extern const ScCommand sc_cmd_list;
 extern const ScCommand sc_cmd_show;
 extern const ScCommand sc_cmd_comm;
 extern const ScCommand sc_cmd_validate;
+extern const ScCommand sc_cmd_calibrate;
 
 const ScCommand *const *sc_command_all (void); /* NULL-ended */
 

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* calibrate.h - measured rows become the numbers and tables of a device, each with what is known about its error.
+ * Layer: src.  Pure: rows and a base in, a device and a result out.
+ *
+ * Times over bytes are straight lines, fitted weighted by 1/t^2 and robustly (gsl_fit_wlinear, then gsl_multifit_robust); ratios and
+ * rates are weighted medians; products and attention are tables of samples with the efficiency of their form. */
+#pragma once
+#include "kernel-rows.h"
+#include "models/samples.h"
+#include "units.h"
+
+/* ln (predicted / measured) over some points, as people read it: fractions. */
+typedef struct
+{
+  guint  n;      /* 0: nothing was judged, and the others are NAN */
+  double median; /* of exp |ln| - 1 */
+  double p90;
+  double bias;   /* exp (mean ln) - 1: above 0, predictions are long */
+} ScErrors;
+
+/* Puts @ln[n] in another order. */
+ScErrors sc_errors_of (double *ln, guint n);
+
+/* t = intercept + slope x bytes. */
+typedef struct
+{
+  double intercept_s, slope_s, intercept_error_s; /* the last: one standard error */
+} ScLine;
+
+typedef struct
+{
+  double bytes, seconds;
+  double weight; /* above 0, to 1 */
+} ScLinePoint;
+
+/* FALSE: fewer than three points, or all of one size. */
+gboolean sc_line_fit (const ScLinePoint *points, guint n, ScLine *ret);
+
+/* Error of the line at points it has not seen: each of up to 20 parts of them in turn. */
+ScErrors sc_line_cross_validate (const ScLinePoint *points, guint n);
+
+/* Value at which half of the weight lies on either side; NAN for none. */
+double sc_weighted_median (const double *values, const double *weights, guint n);
+
+/* One number of the device file. */
+typedef struct
+{
+  const char *key;
+  ScUnit   unit;
+  double   base;       /* NAN: a curve, or not in the base */
+  gboolean fitted;     /* else the base's number stays, and @note says why */
+  double   value;      /* of a curve: the median of its points */
+  guint    n;          /* rows it rests on */
+  guint    n_wild;     /* of them, those that count less for their spread */
+  guint    n_left_out; /* rows of its kind that could not take part */
+  ScErrors errors;     /* cross-validated */
+  char    *note;       /* NULL: nothing to say */
+} ScFit;
+
+/* One table of measured kernels. */
+typedef struct
+{
+  const ScSampleTable *table; /* of ScCalibration.device or .tables */
+  gboolean raw;
+  guint    n_wild;
+  ScErrors form;  /* of the formula alone, at the table's efficiency */
+  ScErrors point; /* each shape predicted from the others */
+  ScErrors shape; /* GEMM: a whole (n, k, layout) held out, at any m */
+} ScTableFit;
+
+/* What has no number in a device file. */
+typedef struct
+{
+  char  *what;   /* "h2d copies", "launch in a graph" */
+  ScUnit unit;
+  double value;
+  guint  n;
+} ScReported;
+
+typedef struct
+{
+  ScDevice  *device;   /* calibrated; owned */
+  GPtrArray *tables;   /* ScSampleTable of these rows alone; owned by @device */
+  GArray    *fits;     /* ScFit, in the order in which one rests on another */
+  GArray    *table_fits; /* ScTableFit, as @tables */
+  GArray    *reported; /* ScReported */
+  GPtrArray *warnings; /* char * */
+  GPtrArray *skipped;  /* char *: "12 rows: why" */
+  guint      n_rows;   /* that were used */
+  guint      n_wild;
+  guint      n_kept_tables; /* of the base, where nothing was measured */
+  char      *base;     /* name */
+  char      *provenance; /* of the rows, in short */
+} ScCalibration;
+
+void sc_calibration_free (ScCalibration *calibration);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScCalibration, sc_calibration_free)
+
+/* Rows whose spread is above this count less, and are counted. */
+#define SC_CALIBRATE_SPREAD 0.25
+
+/* Calibrates @base, which is taken (freed on error as well), by the rows of a GPU it is called.  @training: stacks whose tables and
+ * numbers forecasts rest on (NULL-ended; "all"), NULL: all that was measured raw but for attention without fusion.
+ * SC_INPUT_ERROR where a fit makes no sense: its name, what was found, what was expected. */
+ScCalibration *sc_calibrate_take (ScDevice *base, const ScKernelRows *rows, const char *const *training, GError **error);
+
+/* Puts the rows of @more behind those of @rows; @more is taken.  The session is the last one said. */
+void sc_kernel_rows_take (ScKernelRows *rows, ScKernelRows *more);
+
+/* Says in each raw row who measured it where and when, as a source. */
+void sc_kernel_rows_cite (ScKernelRows *rows);
+
+/* As points of plots: class, dtype, op, stack, FLOPs or bytes, measured, form, held out; a line each, tabs between. */
+void sc_calibration_write_points (const ScCalibration *calibration, GString *out);
