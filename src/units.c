@@ -211,20 +211,25 @@ sc_unit_parse (const char *text, ScUnit unit, double *ret_value, GError **error)
   return FALSE;
 }
 
+/* Shortest text of @number that is read back as @value = number x times / over. */
+static char *
+shortest_text (double number, double times, double over, double value)
+{
+  char buffer[32];
+  for (int digits = 6; digits <= 17; digits++)
+    {
+      g_snprintf (buffer, sizeof buffer, "%.*g", digits, number);
+      if (g_ascii_strtod (buffer, NULL) * times / over == value)
+        break;
+    }
+  return g_strdup (buffer);
+}
+
 char *
 sc_unit_format (double value, ScUnit unit)
 {
   if (unit == SC_UNIT_NONE)
-    {
-      char buffer[32];
-      for (int digits = 6; digits <= 17; digits++)
-        {
-          g_snprintf (buffer, sizeof buffer, "%.*g", digits, value);
-          if (g_ascii_strtod (buffer, NULL) == value)
-            break;
-        }
-      return g_strdup (buffer);
-    }
+    return shortest_text (value, 1, 1, value);
 
   /* Of all units that give a number of at least 1 take the one with the shortest text; larger units win ties. */
   g_autofree char *best = NULL;
@@ -236,7 +241,7 @@ sc_unit_format (double value, ScUnit unit)
       const double number = value * row->over / row->times;
       if (best != NULL && fabs (number) < 1)
         continue;
-      g_autofree char *digits = sc_unit_format (number, SC_UNIT_NONE);
+      g_autofree char *digits = shortest_text (number, row->times, row->over, value);
       g_autofree char *text = g_strdup_printf ("%s %s", digits, row->symbol);
       if (best == NULL || strlen (digits) <= strcspn (best, " "))
         {
