@@ -33,6 +33,11 @@ percent (double fraction)
 static void
 write_fits (const ScCalibration *c, GString *out)
 {
+  if (c->n_numbers == 0)
+    {
+      g_string_append (out, "\nNumbers: the base's stay, no row is one that forecasts rest on (--training)\n");
+      return;
+    }
   g_string_append_printf (out, "\n%-24s%14s%14s%6s   %s\n", "Numbers", "base", "now", "rows", "error, %");
   for (guint i = 0; i < c->fits->len; i++)
     {
@@ -68,9 +73,9 @@ write_tables (const ScCalibration *c, GString *out)
   for (guint i = 0; i < c->table_fits->len; i++)
     stack = MAX (stack, strlen (g_array_index (c->table_fits, ScTableFit, i).table->stack));
   const int wide = (int) MIN (stack, 40);
-  g_string_append_printf (out, "\n%-20s%-5s %-18s %-*s%7s%7s  %-13s  %-20s  %s\n", "Tables: errors in %", "type", "operation", wide, "software",
+  g_string_append_printf (out, "\n%-21s%-5s %-18s %-*s%7s%7s  %-13s  %-20s  %s\n", "Tables: errors in %", "type", "operation", wide, "software",
                           "points", "effic.", "    the form", "   a shape held out", " an (n, k) held out");
-  g_string_append_printf (out, "%*s  %6s %6s  %6s %6s %6s  %6s %6s\n", 20 + 6 + 19 + wide + 14, "", "median", "90 %", "median", "90 %", "bias",
+  g_string_append_printf (out, "%*s  %6s %6s  %6s %6s %6s  %6s %6s\n", 21 + 6 + 19 + wide + 14, "", "median", "90 %", "median", "90 %", "bias",
                           "median", "90 %");
   for (guint i = 0; i < c->table_fits->len; i++)
     {
@@ -78,7 +83,7 @@ write_tables (const ScCalibration *c, GString *out)
       const ScSampleTable *const t = fit->table;
       const gboolean memory = t->class >= SC_KERNEL_ELEMENTWISE;
       g_autofree char *efficiency = t->efficiency.value > 0 ? g_strdup_printf ("%.3f", t->efficiency.value) : g_strdup ("-");
-      g_string_append_printf (out, "%c %-18s%-5s %-18s %-*.*s%7u%7s ", t->training ? ' ' : '*', sc_kernel_class_name (t->class),
+      g_string_append_printf (out, "%c %-18s %-5s %-18s %-*.*s%7u%7s ", t->training ? ' ' : '*', sc_kernel_class_name (t->class),
                               sc_dtype_name (t->dtype), memory ? sc_op_name (t->op) : "-", wide, wide, t->stack, t->n, efficiency);
       append_errors (out, &fit->form, FALSE);
       g_string_append_c (out, ' ');

@@ -31,6 +31,9 @@
 #define SIGNIFICANT 3.0
 #define LEAST_NEGATIVE_S 0.3e-6
 
+/* Where arithmetic takes a smaller share of a batched product's memory time, noise of the whole is many times as much of it. */
+#define LEAST_MATH 0.5
+
 #define N_FOLDS 20
 #define ROBUST_ITERATIONS 200
 #define DIGITS 5
@@ -391,7 +394,9 @@ note (ScFit *fit, const char *format, ...)
 static void
 note_too_few (ScFit *fit, const char *what)
 {
-  if (fit->n == 0)
+  if (fit->n == 0 && fit->note != NULL)
+    note (fit, "none is left");
+  else if (fit->n == 0)
     note (fit, "no %s", what);
   else
     note (fit, "%u %s, a fit takes %d and more", fit->n, what, LEAST_POINTS);
@@ -575,6 +580,7 @@ choose_rows (Work *w, const ScKernelRows *rows)
     }
   list_skipped (w, why);
   w->c->n_rows = w->kept.rows->len;
+  w->c->n_numbers = w->numbers->len;
   w->c->n_wild = count_wild (w->kept.rows);
   w->c->provenance = provenance_of (w->kept.rows);
   if (w->kept.rows->len > 0)
@@ -860,7 +866,7 @@ fit_batched (const Work *w)
       const ScKernelRow *const row = g_ptr_array_index (used, i);
       const double memory_s = row->kernel.bytes / sc_form_memory_rate (d, &d->elementwise_bytes_per_s);
       const double busy_s = row->seconds - d->launch_s.value, math_s = sqrt (MAX (busy_s * busy_s - memory_s * memory_s, 0));
-      if (busy_s <= 0 || math_s < memory_s) /* memory decides: it says little about arithmetic */
+      if (busy_s <= 0 || math_s < LEAST_MATH * memory_s) /* it says little about arithmetic */
         {
           g_ptr_array_remove_index (used, i);
           continue;
@@ -1184,6 +1190,12 @@ judge_tables (const Work *w)
       fit.point = table_errors (w->device, table, SC_HOLD_POINT);
       fit.shape = table->class == SC_KERNEL_GEMM ? table_errors (w->device, table, SC_HOLD_SHAPE) : (ScErrors) { 0, NAN, NAN, NAN };
       g_array_append_val (w->c->table_fits, fit);
+      if (2 * fit.n_wild > table->n)
+        {
+          g_autofree char *kind = kind_name (&table->kernels[0]);
+          g_ptr_array_add (w->c->warnings, g_strdup_printf ("%s (%s): %u of %u rows spread over more than %g of their median: measure again",
+                                                            kind, table->stack, fit.n_wild, table->n, SC_CALIBRATE_SPREAD));
+        }
     }
 }
 

@@ -87,6 +87,7 @@ typedef struct
   GPtrArray *warnings; /* char * */
   GPtrArray *skipped;  /* char *: "12 rows: why" */
   guint      n_rows;   /* that were used */
+  guint      n_numbers; /* of them, those that numbers may rest on */
   guint      n_wild;
   guint      n_kept_tables; /* of the base, where nothing was measured */
   char      *base;     /* name */

@@ -234,7 +234,7 @@ comment_of (const ScCalibration *c)
   for (guint i = 0; i < c->reported->len; i++)
     {
       const ScReported *const r = &g_array_index (c->reported, ScReported, i);
-      g_autofree char *value = sc_unit_format (r->value, r->unit);
+      g_autofree char *value = r->unit == SC_UNIT_SECONDS ? sc_format_seconds (r->value) : sc_format_rate (r->value);
       g_string_append_printf (text, "%s%s %s", i > 0 ? ", " : "; measured besides: ", r->what, value);
     }
   return g_string_free (g_steal_pointer (&text), FALSE);

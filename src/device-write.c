@@ -82,20 +82,19 @@ append_tables (GString *out, const GPtrArray *tables)
   g_string_append (out, "\n]");
 }
 
-/* What stands behind the key of @field; nothing where the device has no such thing. */
+/* What stands behind the key of @field, which begins at @indent; FALSE and nothing where the device has no such thing. */
 static gboolean
 append_field (GString *out, const ScField *field, const ScDevice *device, const char *indent);
 
 static void
 append_object (GString *out, const ScFieldTable *table, const ScDevice *device, const char *indent)
-{
-  g_autofree char *deeper = g_strdup_printf ("%s  ", indent);
+{ /* @indent: of its keys */
   gboolean first = TRUE;
   g_string_append_c (out, '{');
   for (const ScField *field = table->fields; field->key != NULL; field++)
     {
       g_autoptr (GString) value = g_string_new (NULL);
-      if (!append_field (value, field, device, deeper))
+      if (!append_field (value, field, device, indent))
         continue;
       g_string_append_printf (out, "%s\n%s\"%s\": %s", first ? "" : ",", indent, field->key, value->str);
       first = FALSE;
