@@ -158,6 +158,15 @@ add_text (cJSON *object, const char *key, const char *text)
     cJSON_AddNullToObject (object, key);
 }
 
+/* Errors of errors are larger; further digits differ from one machine to the next. */
+static double
+six_digits (double value)
+{
+  char text[32];
+  g_snprintf (text, sizeof text, "%.6g", value);
+  return g_ascii_strtod (text, NULL);
+}
+
 static void
 add_errors (cJSON *object, const char *key, const ScErrors *errors)
 {
@@ -168,9 +177,9 @@ add_errors (cJSON *object, const char *key, const ScErrors *errors)
     }
   cJSON *const e = cJSON_AddObjectToObject (object, key);
   cJSON_AddNumberToObject (e, "points", errors->n);
-  cJSON_AddNumberToObject (e, "median", errors->median);
-  cJSON_AddNumberToObject (e, "p90", errors->p90);
-  cJSON_AddNumberToObject (e, "bias", errors->bias);
+  add_number (e, "median", six_digits (errors->median));
+  add_number (e, "p90", six_digits (errors->p90));
+  add_number (e, "bias", six_digits (errors->bias));
 }
 
 static void

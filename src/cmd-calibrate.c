@@ -157,10 +157,8 @@ load_base (const CalibrateOptions *o, const Gpu *gpu, GError **error)
     base = sc_device_load (gpu->device->name, error);
   else
     {
-      g_autofree char *near = sc_device_nearest (gpu->name);
       sc_cmd_fail_usage ("calibrate", error, "no shipped device is called \"%s\", expected --base with the device whose numbers stand where "
-                         "nothing was measured%s%s%s", gpu->name, near != NULL ? " (such as " : " (see stepcast list devices",
-                         near != NULL ? near : "", ")");
+                         "nothing was measured (see stepcast list devices)", gpu->name);
       return NULL;
     }
   return g_steal_pointer (&base);

@@ -1,0 +1,1 @@
+stepcast calibrate "$srcdir/tests/data/calibrate/h200.jsonl" -o h200.json >/dev/null && for device in h200-sxm h200.json; do stepcast run dgx-h200 llama3-8b --device "$device" | grep -E 'Step  |Evidence'; done

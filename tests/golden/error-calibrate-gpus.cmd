@@ -1,0 +1,1 @@
+stepcast calibrate "$srcdir/tests/data/calibrate/published.jsonl"
