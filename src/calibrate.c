@@ -40,7 +40,7 @@
 #define N_FOLDS 20
 #define ROBUST_ITERATIONS 200
 
-/* A cross-validated error from which on a line is warned of. */
+/* A line with a larger cross-validated error is none. */
 #define POOR 0.15
 
 #define DIGITS 5
@@ -640,20 +640,26 @@ cold_points (const Work *w, GPtrArray *used, ScLinePoint *points)
   return all - used->len;
 }
 
-/* TRUE: the line makes sense; its intercept is 0 or more then. */
 static gboolean
-check_line (const Work *w, ScFit *fit, ScLine *line)
+check_rate (const Work *w, const ScFit *fit, const ScLine *line)
 {
   const double most = w->device->memory_bytes_per_s.value;
   g_autofree char *datasheet = sc_format_rate (most);
   if (line->slope_s <= 0)
     return refuse (w, fit->key, "found times that fall as bytes grow over %u rows, expected a rate of at most %s", fit->n, datasheet);
   g_autofree char *rate = sc_format_rate (1 / line->slope_s);
-  if (1 / line->slope_s > ABOVE_DATASHEET * most)
-    return refuse (w, fit->key, "found %s over %u rows, expected at most %g x the datasheet's %s", rate, fit->n, ABOVE_DATASHEET, datasheet);
+  return 1 / line->slope_s <= ABOVE_DATASHEET * most
+         || refuse (w, fit->key, "found %s over %u rows, expected at most %g x the datasheet's %s", rate, fit->n, ABOVE_DATASHEET, datasheet);
+}
+
+/* TRUE: the intercept makes sense, and is 0 or more then.  @least_s: the shortest of the times; below its error nothing is known. */
+static gboolean
+check_latency (const Work *w, ScFit *fit, ScLine *line, double least_s)
+{
   if (line->intercept_s >= 0)
     return TRUE;
-  const double below = MAX (SIGNIFICANT * line->intercept_error_s, LEAST_NEGATIVE_S);
+  const double unsure = fit->errors.n > 0 ? fit->errors.median * least_s : 0;
+  const double below = MAX (MAX (SIGNIFICANT * line->intercept_error_s, unsure), LEAST_NEGATIVE_S);
   g_autofree char *found = sc_format_seconds (-line->intercept_s);
   g_autofree char *sure = sc_format_seconds (line->intercept_error_s);
   if (line->intercept_s < -below)
@@ -686,9 +692,19 @@ fit_bandwidth (const Work *w, const char *key, ScKernelClass class, const char *
       note (fit, "%u %s, all of about one size", fit->n, what);
       return TRUE;
     }
-  if (!check_line (w, fit, &line))
-    return FALSE;
   fit->errors = sc_line_cross_validate (points, used->len);
+  if (!check_rate (w, fit, &line))
+    return FALSE;
+  if (fit->errors.median > POOR)
+    {
+      note (fit, "these kernels differ by more than one line can say");
+      return TRUE;
+    }
+  double least_s = points[0].seconds;
+  for (guint i = 1; i < used->len; i++)
+    least_s = MIN (least_s, points[i].seconds);
+  if (!check_latency (w, fit, &line, least_s))
+    return FALSE;
   double rate = 1 / line.slope_s;
   if (rate > w->device->memory_bytes_per_s.value)
     {
@@ -696,9 +712,6 @@ fit_bandwidth (const Work *w, const char *key, ScKernelClass class, const char *
       note (fit, "%s taken as the datasheet's rate", found);
       rate = w->device->memory_bytes_per_s.value;
     }
-  if (fit->errors.median > POOR)
-    g_ptr_array_add (w->c->warnings, g_strdup_printf ("%s: the kernels of this class differ by more than one line can say (error %.0f %%)", key,
-                                                      100 * fit->errors.median));
   *ret_source = cite (used, "robust fit of t = a + bytes/rate", &fit->errors);
   set_fit (fit, cited, rate, SC_GRADE_FITTED, g_strdup (*ret_source));
   *ret_line = line;
