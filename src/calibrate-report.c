@@ -33,6 +33,8 @@ percent (double fraction)
 static void
 write_fits (const ScCalibration *c, GString *out)
 {
+  if (c->samples_only)
+    return;
   if (c->n_numbers == 0)
     {
       g_string_append (out, "\nNumbers: the base's stay, no row is one that forecasts rest on (--training)\n");
@@ -116,8 +118,8 @@ write_list (GString *out, const char *title, const GPtrArray *texts)
 static void
 write_text (const ScCalibration *c, GString *out)
 {
-  g_string_append_printf (out, "%s from %u row%s on the numbers of %s\n  %s\n", c->device->name, c->n_rows, c->n_rows == 1 ? "" : "s", c->base,
-                          c->provenance);
+  g_string_append_printf (out, "%s%s from %u row%s on the numbers of %s\n  %s\n", c->samples_only ? "samples of " : "", c->device->name, c->n_rows,
+                          c->n_rows == 1 ? "" : "s", c->base, c->provenance);
   if (c->n_wild > 0)
     g_string_append_printf (out, "  %u row%s of a spread above %g count%s less in fits\n", c->n_wild, c->n_wild == 1 ? "" : "s",
                             SC_CALIBRATE_SPREAD, c->n_wild == 1 ? "s" : "");

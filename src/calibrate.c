@@ -1316,7 +1316,7 @@ warn_session (const Work *w)
 /* ---- All of it ---- */
 
 ScCalibration *
-sc_calibrate_take (ScDevice *base, const ScKernelRows *rows, const char *const *training, GError **error)
+sc_calibrate_take (ScDevice *base, const ScKernelRows *rows, const char *const *training, gboolean samples_only, GError **error)
 {
   g_autoptr (ScCalibration) c = g_new0 (ScCalibration, 1);
   c->device = base;
@@ -1334,10 +1334,15 @@ sc_calibrate_take (ScDevice *base, const ScKernelRows *rows, const char *const *
              .session = &rows->session, .error = error };
   if (!choose_rows (&w, rows))
     return NULL;
-  if (!fit_launch (&w) || !fit_memory (&w) || !fit_sustained (&w) || !fit_accumulate (&w) || !fit_batched (&w) || !fit_slowdown (&w)
-      || !fit_curves (&w) || !make_tables (&w))
+  c->samples_only = samples_only;
+  if (!samples_only
+      && (!fit_launch (&w) || !fit_memory (&w) || !fit_sustained (&w) || !fit_accumulate (&w) || !fit_batched (&w) || !fit_slowdown (&w)
+          || !fit_curves (&w)))
     return NULL;
-  fit_tile_efficiency (&w);
+  if (!make_tables (&w))
+    return NULL;
+  if (!samples_only)
+    fit_tile_efficiency (&w);
   sc_device_prepare (base);
   judge_tables (&w);
   report_others (&w);

@@ -88,6 +88,7 @@ typedef struct
   GPtrArray *skipped;  /* char *: "12 rows: why" */
   guint      n_rows;   /* that were used */
   guint      n_numbers; /* of them, those that numbers may rest on */
+  gboolean   samples_only;
   guint      n_wild;
   guint      n_kept_tables; /* of the base, where nothing was measured */
   char      *base;     /* name */
@@ -101,9 +102,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScCalibration, sc_calibration_free)
 #define SC_CALIBRATE_SPREAD 0.25
 
 /* Calibrates @base, which is taken (freed on error as well), by the rows of a GPU it is called.  @training: stacks whose tables and
- * numbers forecasts rest on (NULL-ended; "all"), NULL: all that was measured raw but for attention without fusion.
+ * numbers forecasts rest on (NULL-ended; "all"), NULL: all that was measured raw but for attention without fusion.  @samples_only: the
+ * numbers of @base stay, and tables are made on them.
  * SC_INPUT_ERROR where a fit makes no sense: its name, what was found, what was expected. */
-ScCalibration *sc_calibrate_take (ScDevice *base, const ScKernelRows *rows, const char *const *training, GError **error);
+ScCalibration *sc_calibrate_take (ScDevice *base, const ScKernelRows *rows, const char *const *training, gboolean samples_only, GError **error);
 
 /* Puts the rows of @more behind those of @rows; @more is taken.  The session is the last one said. */
 void sc_kernel_rows_take (ScKernelRows *rows, ScKernelRows *more);

@@ -282,15 +282,17 @@ calibrate (const CalibrateOptions *o, int n, char **files, const ScCalibrateForm
   if (base == NULL)
     return FALSE;
   name_base (base, gpu, rows);
-  g_autoptr (ScCalibration) c = sc_calibrate_take (base, rows, (const char *const *) training, error);
+  g_autoptr (ScCalibration) c = sc_calibrate_take (base, rows, (const char *const *) training, o->samples_only, error);
   if (c == NULL)
     {
       g_prefix_error (error, "%s: ", shown);
       return FALSE;
     }
-  g_autofree char *name = o->name != NULL ? g_strdup (o->name) : g_strdup_printf ("%s-calibrated", c->base);
-  g_free (c->device->name);
-  c->device->name = g_steal_pointer (&name);
+  if (!o->samples_only)
+    {
+      g_free (c->device->name);
+      c->device->name = o->name != NULL ? g_strdup (o->name) : g_strdup_printf ("%s-calibrated", c->base);
+    }
   return write_results (o, c, format, out, error);
 }
 
@@ -304,7 +306,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
       "Device whose numbers stand where nothing was measured; default: the shipped one of the GPU's name", "NAME" },
     { "gpu", 0, 0, G_OPTION_ARG_FILENAME, &o.gpu, "Take the rows of this GPU, where there are several", "NAME" },
     { "name", 0, 0, G_OPTION_ARG_FILENAME, &o.name, "Name of the new device; default: the base's with -calibrated", "NAME" },
-    { "samples-only", 0, 0, G_OPTION_ARG_NONE, &o.samples_only, "Write only the tables of measured kernels, as calibrations/NAME.json holds them", NULL },
+    { "samples-only", 0, 0, G_OPTION_ARG_NONE, &o.samples_only, "Write only the tables of measured kernels, made on the base's numbers, as calibrations/NAME.json holds them", NULL },
     { "training", 0, 0, G_OPTION_ARG_FILENAME, &o.training,
       "Let forecasts rest on the rows of this software, or all; default: on raw samples but for unfused attention", "STACK,..." },
     { "format", 'f', 0, G_OPTION_ARG_FILENAME, &o.format, "Report as text (the default), json, or tsv (every point, for plots)", "NAME" },
@@ -328,9 +330,12 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
       sc_cmd_fail_usage ("calibrate", error, "found no arguments, expected files of measured kernels");
       return SC_STATUS_USAGE;
     }
-  if (o.name != NULL && o.name[0] == '\0')
+  if (o.name != NULL && (o.name[0] == '\0' || o.samples_only))
     {
-      sc_cmd_fail_usage ("calibrate", error, "--name: found \"\", expected a name");
+      if (o.samples_only)
+        sc_cmd_fail_usage ("calibrate", error, "--name and --samples-only: found both, expected one: tables have no name");
+      else
+        sc_cmd_fail_usage ("calibrate", error, "--name: found \"\", expected a name");
       return SC_STATUS_USAGE;
     }
   return calibrate (&o, argc - 1, argv + 1, format, out, error) ? SC_STATUS_OK : SC_STATUS_DATA;

@@ -81,7 +81,7 @@ static ScCalibration *
 calibrate (ScKernelRows *rows, const char *const *training)
 {
   GError *error = NULL;
-  ScCalibration *const c = sc_calibrate_take (load (BASE), rows, training, &error);
+  ScCalibration *const c = sc_calibrate_take (load (BASE), rows, training, FALSE, &error);
   ck_assert_msg (c != NULL, "%s", error != NULL ? error->message : "");
   sc_kernel_rows_free (rows);
   return c;
@@ -100,6 +100,34 @@ static void
 assert_near (const char *what, double found, double truth, double tolerance)
 {
   ck_assert_msg (fabs (found / truth - 1) <= tolerance, "%s: found %.6g, expected %.6g", what, found, truth);
+}
+
+static void
+assert_same (const ScFieldTable *table, const ScDevice *a, const ScDevice *b)
+{
+  for (const ScField *field = table->fields; field->key != NULL; field++)
+    {
+      const void *const x = (const char *) a + field->offset, *const y = (const char *) b + field->offset;
+      if (field->kind == SC_FIELD_CITED)
+        {
+          const ScCited *const p = x, *const q = y;
+          ck_assert_msg (p->value == q->value, "%s: %.17g and %.17g", field->key, p->value, q->value);
+          ck_assert_int_eq (p->grade, q->grade);
+          ck_assert_int_eq (g_strcmp0 (p->source, q->source), 0);
+        }
+      else if (field->kind == SC_FIELD_STRING)
+        ck_assert_int_eq (g_strcmp0 (*(char *const *) x, *(char *const *) y), 0);
+      else if (field->kind == SC_FIELD_CURVE)
+        {
+          const ScCurve *const p = x, *const q = y;
+          ck_assert_uint_eq (p->n, q->n);
+          for (guint i = 0; i < p->n; i++)
+            ck_assert (p->x[i] == q->x[i] && p->y[i] == q->y[i]);
+          ck_assert_int_eq (g_strcmp0 (p->source, q->source), 0);
+        }
+      else if (field->kind == SC_FIELD_OBJECT)
+        assert_same (field->table, a, b);
+    }
 }
 
 /* A GPU unlike its datasheet in every number that is fitted. */
@@ -417,6 +445,25 @@ START_TEST (published_rows_are_for_training_only_where_they_are_named)
 }
 END_TEST
 
+START_TEST (tables_alone_are_made_on_the_numbers_of_the_base)
+{
+  Rows r;
+  begin (&r, 0.01, 0);
+  add_all (&r);
+  g_autoptr (ScKernelRows) rows = parse (&r);
+  GError *error = NULL;
+  g_autoptr (ScCalibration) c = sc_calibrate_take (load (BASE), rows, NULL, TRUE, &error);
+  ck_assert_ptr_nonnull (c);
+  g_autoptr (ScDevice) base = load (BASE);
+  assert_same (&sc_device_table, c->device, base);
+  ck_assert_uint_eq (c->fits->len, 0);
+  const ScSampleTable *const table = g_ptr_array_index (c->tables, 0);
+  ck_assert_uint_gt (c->tables->len, 3);
+  for (guint i = 0; i < table->n; i++)
+    ck_assert_double_eq_tol (table->residuals.y[i], log (table->seconds[i] / sc_form_memory (base, &table->kernels[i]).seconds), 1e-12);
+}
+END_TEST
+
 START_TEST (attention_without_fusion_is_not_what_forecasts_rest_on)
 {
   Rows r;
@@ -451,7 +498,7 @@ START_TEST (tables_of_the_base_stay_where_nothing_was_measured)
         row->kind = SC_ROW_LAUNCH, row->op = g_strdup ("nothing");
     }
   GError *error = NULL;
-  g_autoptr (ScCalibration) c = sc_calibrate_take (base, rows, NULL, &error);
+  g_autoptr (ScCalibration) c = sc_calibrate_take (base, rows, NULL, FALSE, &error);
   ck_assert_ptr_nonnull (c);
   ck_assert_uint_eq (c->tables->len, 1);
   ck_assert_uint_eq (c->n_kept_tables, 1);
@@ -573,7 +620,7 @@ START_TEST (a_fit_that_makes_no_sense_is_refused_by_name)
   nonsense[_i].make (&r);
   g_autoptr (ScKernelRows) rows = parse (&r);
   GError *error = NULL;
-  const ScCalibration *const c = sc_calibrate_take (load (BASE), rows, NULL, &error);
+  const ScCalibration *const c = sc_calibrate_take (load (BASE), rows, NULL, FALSE, &error);
   ck_assert_msg (c == NULL, "%s", nonsense[_i].found);
   ck_assert (g_error_matches (error, SC_INPUT_ERROR, SC_INPUT_ERROR_CONTENT));
   ck_assert_msg (g_str_has_prefix (error->message, nonsense[_i].key) && strstr (error->message, nonsense[_i].found) != NULL, "%s", error->message);
@@ -614,34 +661,6 @@ read_back (const char *text)
   ScDevice *const device = sc_device_from_json (json, &error);
   ck_assert_msg (device != NULL, "%s", error != NULL ? error->message : "");
   return device;
-}
-
-static void
-assert_same (const ScFieldTable *table, const ScDevice *a, const ScDevice *b)
-{
-  for (const ScField *field = table->fields; field->key != NULL; field++)
-    {
-      const void *const x = (const char *) a + field->offset, *const y = (const char *) b + field->offset;
-      if (field->kind == SC_FIELD_CITED)
-        {
-          const ScCited *const p = x, *const q = y;
-          ck_assert_msg (p->value == q->value, "%s: %.17g and %.17g", field->key, p->value, q->value);
-          ck_assert_int_eq (p->grade, q->grade);
-          ck_assert_int_eq (g_strcmp0 (p->source, q->source), 0);
-        }
-      else if (field->kind == SC_FIELD_STRING)
-        ck_assert_int_eq (g_strcmp0 (*(char *const *) x, *(char *const *) y), 0);
-      else if (field->kind == SC_FIELD_CURVE)
-        {
-          const ScCurve *const p = x, *const q = y;
-          ck_assert_uint_eq (p->n, q->n);
-          for (guint i = 0; i < p->n; i++)
-            ck_assert (p->x[i] == q->x[i] && p->y[i] == q->y[i]);
-          ck_assert_int_eq (g_strcmp0 (p->source, q->source), 0);
-        }
-      else if (field->kind == SC_FIELD_OBJECT)
-        assert_same (field->table, a, b);
-    }
 }
 
 START_TEST (every_shipped_device_is_written_as_it_is_read)
@@ -703,6 +722,7 @@ calibrate_suite (void)
   tcase_add_test (tc, half_of_the_weight_lies_on_either_side_of_the_median);
   tcase_add_test (tc, wide_spreads_count_less_and_are_counted);
   tcase_add_loop_test (tc, published_rows_are_for_training_only_where_they_are_named, 0, 3);
+  tcase_add_test (tc, tables_alone_are_made_on_the_numbers_of_the_base);
   tcase_add_test (tc, attention_without_fusion_is_not_what_forecasts_rest_on);
   tcase_add_test (tc, tables_of_the_base_stay_where_nothing_was_measured);
   tcase_add_test (tc, files_put_together_are_one_and_the_machine_is_the_last_said);
