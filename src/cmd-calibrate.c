@@ -6,6 +6,7 @@
 #include "device-write.h"
 #include "library.h"
 #include "output.h"
+#include "samples-json.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -238,6 +239,28 @@ comment_of (const ScCalibration *c)
   return g_string_free (g_steal_pointer (&text), FALSE);
 }
 
+/* What stands in the file is read as it will be. */
+static gboolean
+check_readable (const CalibrateOptions *o, const GString *file, GError **error)
+{
+  g_autoptr (GError) why = NULL;
+  g_autoptr (ScJson) json = sc_json_parse ("the result", file->str, file->len, &why);
+  if (json != NULL && o->samples_only)
+    {
+      g_autoptr (GPtrArray) tables = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_sample_table_free);
+      if (sc_samples_read (json, cJSON_GetObjectItemCaseSensitive (json->root, "samples"), tables, &why))
+        return TRUE;
+    }
+  else if (json != NULL)
+    {
+      g_autoptr (ScDevice) device = sc_device_from_json (json, &why);
+      if (device != NULL)
+        return TRUE;
+    }
+  g_propagate_prefixed_error (error, g_steal_pointer (&why), "these rows give a file that cannot be read: ");
+  return FALSE;
+}
+
 static gboolean
 write_results (const CalibrateOptions *o, const ScCalibration *c, const ScCalibrateFormat *format, GString *out, GError **error)
 {
@@ -247,6 +270,8 @@ write_results (const CalibrateOptions *o, const ScCalibration *c, const ScCalibr
     sc_device_write_samples (c->tables, NULL, file);
   else
     sc_device_write (c->device, comment, file);
+  if (!check_readable (o, file, error))
+    return FALSE;
   format->write (c, report);
   if (o->output != NULL && strcmp (o->output, "-") != 0)
     {
@@ -338,6 +363,12 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
         sc_cmd_fail_usage ("calibrate", error, "--name: found \"\", expected a name");
       return SC_STATUS_USAGE;
     }
+  for (int i = 1; o.output != NULL && strcmp (o.output, "-") != 0 && i < argc; i++)
+    if (strcmp (argv[i], "-") != 0 && sc_output_is_same (o.output, argv[i]))
+      {
+        sc_cmd_fail_usage ("calibrate", error, "--output: found %s, which is read as well", o.output);
+        return SC_STATUS_USAGE;
+      }
   return calibrate (&o, argc - 1, argv + 1, format, out, error) ? SC_STATUS_OK : SC_STATUS_DATA;
 }
 
