@@ -123,7 +123,7 @@ write_text (const ScCalibration *c, GString *out)
   if (c->n_wild > 0)
     g_string_append_printf (out, "  %u row%s of a spread above %g count%s less in fits\n", c->n_wild, c->n_wild == 1 ? "" : "s",
                             SC_CALIBRATE_SPREAD, c->n_wild == 1 ? "s" : "");
-  if (c->n_kept_tables > 0)
+  if (c->n_kept_tables > 0 && !c->samples_only)
     g_string_append_printf (out, "  %u table%s of the base stay%s: nothing here stands for %s\n", c->n_kept_tables,
                             c->n_kept_tables == 1 ? "" : "s", c->n_kept_tables == 1 ? "s" : "", c->n_kept_tables == 1 ? "it" : "them");
   write_fits (c, out);

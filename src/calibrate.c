@@ -425,7 +425,7 @@ set_fit (ScFit *fit, ScCited *cited, double value, ScGrade grade, char *source)
   fit->value = cited->value;
 }
 
-/* Rows of one @kind (and, for kernels, one @class) on which numbers may rest. */
+/* Rows of one @kind (and, for kernels, one @class) on which numbers may rest; reads of a working set measure caches. */
 static GPtrArray *
 rows_of (const Work *w, ScRowKind kind, ScKernelClass class)
 {
@@ -433,7 +433,7 @@ rows_of (const Work *w, ScRowKind kind, ScKernelClass class)
   for (guint i = 0; i < w->numbers->len; i++)
     {
       ScKernelRow *const row = g_ptr_array_index (w->numbers, i);
-      if (row->kind == kind && (kind != SC_ROW_KERNEL || row->kernel.class == class))
+      if (row->kind == kind && (kind != SC_ROW_KERNEL || (row->kernel.class == class && row->kernel.op != SC_OP_READ)))
         g_ptr_array_add (found, row);
     }
   return found;
@@ -466,12 +466,6 @@ factor_of (const ScKernelRow *row)
 }
 
 static double
-rate_of (const ScKernelRow *row)
-{
-  return row->bytes / row->seconds;
-}
-
-static double
 flops_of (const ScKernelRow *row)
 {
   return row->flops_per_s;
@@ -479,12 +473,12 @@ flops_of (const ScKernelRow *row)
 
 /* ---- Which rows ---- */
 
-/* What one row says cannot be: "rate of 9.3 PFLOP/s above ..."; NULL: it can. */
+/* Faster than any GPU like it. */
 static gboolean
 is_impossible (const ScDevice *device, const ScKernelRow *row)
 {
   const ScKernel *const k = &row->kernel;
-  if (row->kind != SC_ROW_KERNEL)
+  if (row->kind != SC_ROW_KERNEL || k->op == SC_OP_READ) /* a cache may serve it at any rate */
     return FALSE;
   if (k->flops > 0)
     return k->flops / row->seconds > ABOVE_DATASHEET * device->peak_flops[k->dtype].value;
@@ -562,7 +556,7 @@ choose_rows (Work *w, const ScKernelRows *rows)
   for (guint i = 0; i < rows->rows->len; i++)
     {
       ScKernelRow *const row = g_ptr_array_index (rows->rows, i);
-      if (row->kind == SC_ROW_SKIPPED && strcmp (row->why, "a session") == 0)
+      if (row->kind == SC_ROW_SKIPPED && row->is_session)
         continue;
       if (row->kind == SC_ROW_SKIPPED && (row->gpu == NULL || sc_device_is_called (w->device, row->gpu)))
         count_why (why, g_strdup (row->why));
@@ -954,6 +948,74 @@ fit_slowdown (const Work *w)
   return TRUE;
 }
 
+/* ---- Copies to and from the host ---- */
+
+/* Both ways of saying it: raw copies, and published ones. */
+static GPtrArray *
+host_copies (const Work *w, ScMemoryOp op, const char *word)
+{
+  GPtrArray *const found = rows_that (w, SC_ROW_COPY, word);
+  g_autoptr (GPtrArray) published = rows_of (w, SC_ROW_KERNEL, SC_KERNEL_HOST_COPY);
+  for (guint i = 0; i < published->len; i++)
+    if (((const ScKernelRow *) g_ptr_array_index (published, i))->kernel.op == op)
+      g_ptr_array_add (found, g_ptr_array_index (published, i));
+  return found;
+}
+
+static double
+bytes_of (const ScKernelRow *row)
+{
+  return row->kind == SC_ROW_COPY ? row->bytes : row->kernel.bytes;
+}
+
+static double
+copy_rate_of (const ScKernelRow *row)
+{
+  return bytes_of (row) / row->seconds;
+}
+
+/* The rate of a line, or, of too few copies for one, that of the largest. */
+static gboolean
+fit_host_copy (const Work *w, const char *key, ScMemoryOp op, const char *word, ScCited *cited)
+{
+  g_autoptr (GPtrArray) used = host_copies (w, op, word);
+  for (guint i = used->len; i-- > 0;)
+    {
+      const ScKernelRow *const row = g_ptr_array_index (used, i);
+      if (row->seconds <= 0 || bytes_of (row) < 1)
+        g_ptr_array_remove_index (used, i);
+    }
+  g_autofree ScLinePoint *points = g_new (ScLinePoint, MAX (used->len, 1));
+  double most = 0;
+  for (guint i = 0; i < used->len; i++)
+    {
+      const ScKernelRow *const row = g_ptr_array_index (used, i);
+      points[i] = (ScLinePoint) { bytes_of (row), row->seconds, weight_of (row) };
+      most = MAX (most, points[i].bytes);
+    }
+  ScLine line;
+  const gboolean has_line = sc_line_fit (points, used->len, &line);
+  if (!has_line)
+    for (guint i = used->len; i-- > 0;)
+      if (bytes_of (g_ptr_array_index (used, i)) < most)
+        g_ptr_array_remove_index (used, i);
+  ScFit *const fit = add_fit (w, key, SC_UNIT_BYTES_PER_S, cited->value, used);
+  if (used->len == 0)
+    {
+      note (fit, "no copies");
+      return TRUE;
+    }
+  if (has_line)
+    fit->errors = sc_line_cross_validate (points, used->len);
+  const double rate = has_line ? 1 / line.slope_s : median_of (used, copy_rate_of);
+  g_autofree char *found = sc_format_rate (rate), *memory = sc_format_rate (w->device->memory_bytes_per_s.value);
+  if (!(rate >= 1e6 && rate <= w->device->memory_bytes_per_s.value))
+    return refuse (w, key, "found %s over %u rows, expected at most the memory's %s", rate > 0 ? found : "times that fall as bytes grow", used->len, memory);
+  set_fit (fit, cited, rate, has_line ? SC_GRADE_FITTED : SC_GRADE_MEASURED,
+           cite (used, has_line ? "robust fit of t = a + bytes/rate" : "largest copy", has_line ? &fit->errors : NULL));
+  return TRUE;
+}
+
 /* ---- Attention over length ---- */
 
 static gboolean
@@ -1113,13 +1175,11 @@ stands_for (const GPtrArray *tables, const ScSampleTable *other)
       const ScSampleTable *const table = g_ptr_array_index (tables, i);
       if (table->training && table->class == other->class && table->dtype == other->dtype && table->op == other->op)
         return TRUE;
-      if (table->class == other->class && table->dtype == other->dtype && table->op == other->op && g_strcmp0 (table->stack, other->stack) == 0)
-        return TRUE;
     }
   return FALSE;
 }
 
-/* Tables of the rows, in front of those of the base that they do not stand for. */
+/* Tables of the rows, in front of those of the base that forecasts rest on where nothing stands for them. */
 static gboolean
 make_tables (const Work *w)
 {
@@ -1139,7 +1199,7 @@ make_tables (const Work *w)
   GPtrArray *const base = g_steal_pointer (&d->tables);
   d->tables = g_steal_pointer (&tables);
   for (guint i = 0; base != NULL && i < base->len;)
-    if (stands_for (w->c->tables, g_ptr_array_index (base, i)))
+    if (!((const ScSampleTable *) g_ptr_array_index (base, i))->training || stands_for (w->c->tables, g_ptr_array_index (base, i)))
       i++;
     else
       {
@@ -1279,9 +1339,7 @@ report_others (const Work *w)
   report_rows (w, SC_ROW_LAUNCH, "graph", "a kernel in a graph", SC_UNIT_SECONDS, seconds_of);
   report_rows (w, SC_ROW_LAUNCH, "issue", "host time of a launch", SC_UNIT_SECONDS, seconds_of);
   report_rows (w, SC_ROW_LAUNCH, "issue_gemm", "host time of a product", SC_UNIT_SECONDS, seconds_of);
-  report_rows (w, SC_ROW_COPY, "h2d", "largest copies from the host", SC_UNIT_BYTES_PER_S, rate_of);
-  report_rows (w, SC_ROW_COPY, "d2h", "largest copies to the host", SC_UNIT_BYTES_PER_S, rate_of);
-  report_rows (w, SC_ROW_COPY, "p2p", "largest copies between GPUs", SC_UNIT_BYTES_PER_S, rate_of);
+  report_rows (w, SC_ROW_COPY, "p2p", "largest copies between GPUs", SC_UNIT_BYTES_PER_S, copy_rate_of);
   guint n = 0;
   for (guint i = 0; i < w->kept.rows->len; i++)
     n += ((const ScKernelRow *) g_ptr_array_index (w->kept.rows, i))->kind == SC_ROW_COLLECTIVE;
@@ -1337,7 +1395,8 @@ sc_calibrate_take (ScDevice *base, const ScKernelRows *rows, const char *const *
   c->samples_only = samples_only;
   if (!samples_only
       && (!fit_launch (&w) || !fit_memory (&w) || !fit_sustained (&w) || !fit_accumulate (&w) || !fit_batched (&w) || !fit_slowdown (&w)
-          || !fit_curves (&w)))
+          || !fit_host_copy (&w, "h2d_bandwidth", SC_OP_HOST_TO_DEVICE, "h2d", &base->h2d_bytes_per_s)
+          || !fit_host_copy (&w, "d2h_bandwidth", SC_OP_DEVICE_TO_HOST, "d2h", &base->d2h_bytes_per_s) || !fit_curves (&w)))
     return NULL;
   if (!make_tables (&w))
     return NULL;

@@ -218,7 +218,10 @@ add_all (Rows *r)
   r->noise = r->outliers = 0;
   add (r, "launch", truth->launch_s.value, "\"op\":\"launch\"");
   add (r, "launch", 1e-6, "\"op\":\"graph\"");
-  add (r, "copy", 1e9 / 50e9, "\"op\":\"h2d\",\"bytes\":1000000000");
+  for (guint i = 1; i <= 4; i++)
+    add (r, "copy", 5e-6 + 1e8 * i / 50e9, "\"op\":\"h2d\",\"bytes\":%.0f", 1e8 * i);
+  add (r, "copy", 1e9 / 45e9, "\"op\":\"d2h\",\"bytes\":1000000000");
+  add (r, "copy", 1e-5, "\"op\":\"d2h\",\"bytes\":1000");
   for (guint i = 0; i < 3; i++)
     add (r, "slowdown", 1e-3, "\"victim\":\"gemm\",\"beside\":\"collective\",\"amount\":1,\"alone_us\":800,\"factor\":%g", 1.2 + 0.05 * i);
   add (r, "slowdown", 1e-3, "\"victim\":\"gemm\",\"beside\":\"copy\",\"amount\":1,\"alone_us\":990,\"factor\":1.01");
@@ -252,6 +255,8 @@ START_TEST (fits_find_the_truth_under_noise_and_outliers)
   assert_near ("tiles", d->gemm_tile_efficiency.value, truth->gemm_tile_efficiency.value, near);
   assert_near ("batched", d->batched_gemm_efficiency.value, truth->batched_gemm_efficiency.value, 2 * near);
   assert_near ("slowdown", d->hidden_slowdown.value, 1.25, 1e-9);
+  assert_near ("from the host", d->h2d_bytes_per_s.value, 50e9, 1e-4);
+  assert_near ("to the host", d->d2h_bytes_per_s.value, 45e9, 1e-4);
   assert_near ("sustained", d->gemm_sustained.value, 0.85, 1e-9);
   /* small products wait for memory in both layouts: the factor on times is less than that on arithmetic */
   ck_assert_msg (d->gemm_accumulate.value > 1.05 && d->gemm_accumulate.value < 1.14, "accumulate: %g", d->gemm_accumulate.value);
@@ -591,6 +596,12 @@ make_wild_slowdown (Rows *r)
 }
 
 static void
+make_fast_copy (Rows *r)
+{
+  add (r, "copy", 1e-5, "\"op\":\"h2d\",\"bytes\":1000000000");
+}
+
+static void
 make_nothing (Rows *r)
 {
   add (r, "gemm", 0, "\"dtype\":\"bf16\",\"layout\":\"TN\",\"m\":8192,\"n\":8192,\"k\":8192");
@@ -610,6 +621,7 @@ static const struct
   { make_fast_burst, "gemm_sustained: ", "found 1.200 PFLOP/s of bf16" },
   { make_fast_batched, "batched_gemm_efficiency: ", "expected 0.01 to 1" },
   { make_wild_slowdown, "hidden_slowdown: ", "found a factor of 400" },
+  { make_fast_copy, "h2d_bandwidth: ", "expected at most the memory's 4.800 TB/s" },
   { make_nothing, BASE ": ", "found no row that can be used" },
 };
 
