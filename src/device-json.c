@@ -91,7 +91,7 @@ read_aliases (ScDevice *device, const ScJson *json, GError **error)
   return TRUE;
 }
 
-/* Its own samples and, where forecasts can rest on none of them, its relative's. */
+/* Its own samples and, where forecasts can rest on none of its products, its relative's. */
 static gboolean
 read_samples (ScDevice *device, const ScJson *json, GError **error)
 {
@@ -103,7 +103,10 @@ read_samples (ScDevice *device, const ScJson *json, GError **error)
       if (!sc_samples_read (json, samples, device->tables, error))
         return FALSE;
       for (guint i = 0; i < device->tables->len; i++)
-        own |= ((const ScSampleTable *) g_ptr_array_index (device->tables, i))->training;
+        {
+          const ScSampleTable *const table = g_ptr_array_index (device->tables, i);
+          own |= table->training && table->class == SC_KERNEL_GEMM;
+        }
     }
   return own || device->relative_name == NULL || sc_device_read_relative (device, json, error);
 }
