@@ -88,9 +88,18 @@ read_aliases (ScDevice *device, const ScJson *json, GError **error)
   return TRUE;
 }
 
-/* Its own samples and, where forecasts can rest on none of them, its relative's. */
+/* What of a device's file is read beside its numbers. */
+typedef enum
+{
+  READ_NUMBERS,
+  READ_SAMPLES, /* its own */
+  READ_ALL,     /* and, where forecasts can rest on none of them, its relative's */
+} Extent;
+
+static ScDevice *read_device (const ScJson *json, Extent extent, GError **error);
+
 static gboolean
-read_samples (ScDevice *device, const ScJson *json, GError **error)
+read_samples (ScDevice *device, const ScJson *json, Extent extent, GError **error)
 {
   const cJSON *const samples = sc_fields_get (&sc_device_table, json->root, "samples");
   gboolean own = FALSE;
@@ -102,7 +111,7 @@ read_samples (ScDevice *device, const ScJson *json, GError **error)
       for (guint i = 0; i < device->tables->len; i++)
         own |= ((const ScSampleTable *) g_ptr_array_index (device->tables, i))->training;
     }
-  return own || device->relative_name == NULL || sc_device_read_relative (device, json, error);
+  return own || extent < READ_ALL || device->relative_name == NULL || sc_device_read_relative (device, json, error);
 }
 
 gboolean
@@ -115,7 +124,7 @@ sc_device_read_relative (ScDevice *device, const ScJson *json, GError **error)
   if (other != NULL && cJSON_GetObjectItemCaseSensitive (other->root, "samples") == NULL)
     g_set_error (&why, SC_INPUT_ERROR, SC_INPUT_ERROR_CONTENT, "%s has no samples to lend", device->relative_name);
   else if (other != NULL)
-    relative = sc_device_from_json (other, &why);
+    relative = read_device (other, READ_SAMPLES, &why); /* it lends what is its own: relatives may go in a circle */
   if (relative == NULL && json != NULL)
     sc_json_fail (json, json->root, "relative", error, "%s", why->message);
   else if (relative == NULL)
@@ -125,7 +134,7 @@ sc_device_read_relative (ScDevice *device, const ScJson *json, GError **error)
 }
 
 static ScDevice *
-read_device (const ScJson *json, gboolean with_samples, GError **error)
+read_device (const ScJson *json, Extent extent, GError **error)
 {
   g_autoptr (ScDevice) device = g_new0 (ScDevice, 1);
   if (!sc_fields_read (&sc_device_table, json, json->root, device, error) || !read_aliases (device, json, error))
@@ -145,7 +154,7 @@ read_device (const ScJson *json, gboolean with_samples, GError **error)
       sc_json_fail (json, json->root, missing, error, "missing, expected both flash curves or none");
       return NULL;
     }
-  if (with_samples && !read_samples (device, json, error))
+  if (extent > READ_NUMBERS && !read_samples (device, json, extent, error))
     return NULL;
   sc_device_prepare (device);
   return g_steal_pointer (&device);
@@ -154,14 +163,14 @@ read_device (const ScJson *json, gboolean with_samples, GError **error)
 ScDevice *
 sc_device_from_json (const ScJson *json, GError **error)
 {
-  return read_device (json, TRUE, error);
+  return read_device (json, READ_ALL, error);
 }
 
 ScDevice *
 sc_device_load_numbers (const char *argument, GError **error)
 {
   g_autoptr (ScJson) json = sc_library_load_json (SC_KIND_DEVICE, argument, error);
-  return json != NULL ? read_device (json, FALSE, error) : NULL;
+  return json != NULL ? read_device (json, READ_NUMBERS, error) : NULL;
 }
 
 ScDevice *
