@@ -82,6 +82,13 @@ sc_op_class (ScMemoryOp op)
 
 /* --- describing --- */
 
+/* What a product writes: narrow types only come in, a product leaves 16 bits. */
+static double
+output_bytes (ScDtype dtype)
+{
+  return MAX (sc_dtype_bytes (dtype), 2);
+}
+
 ScKernel
 sc_kernel_gemm (const char *name, ScDtype dtype, guint64 m, guint64 n, guint64 k)
 {
@@ -97,15 +104,8 @@ sc_kernel_gemm_accumulate (const char *name, ScDtype dtype, ScDtype accumulator,
   const double c = (double) m * (double) n;
   kernel.layout = SC_GEMM_NT;
   kernel.accumulate = accumulator == SC_DTYPE_FP32 && dtype != SC_DTYPE_FP32;
-  kernel.bytes += c * (2 * sc_dtype_bytes (accumulator) - sc_dtype_bytes (dtype));
+  kernel.bytes += c * (2 * sc_dtype_bytes (accumulator) - output_bytes (dtype));
   return kernel;
-}
-
-/* What a product writes: narrow types only come in, a product leaves 16 bits. */
-static double
-output_bytes (ScDtype dtype)
-{
-  return MAX (sc_dtype_bytes (dtype), 2);
 }
 
 ScKernel
