@@ -173,15 +173,21 @@ read_rows (const Line *l, double m, double groups, guint64 *rows, guint *ret_n)
   guint n = 0;
   if (cJSON_IsArray (array))
     {
-      for (const cJSON *item = array->child; item != NULL && n < MAX_GROUPS; item = item->next)
+      for (const cJSON *item = array->child; item != NULL; item = item->next)
         {
-          if (!cJSON_IsNumber (item) || !(item->valuedouble >= 0 && item->valuedouble <= MAX_SIZE))
+          const double value = cJSON_IsNumber (item) ? item->valuedouble : NAN;
+          if (!(value >= 0 && value <= MAX_SIZE) || value != floor (value))
             {
               g_autofree char *found = sc_json_found (item);
-              sc_json_fail (l->json, item, NULL, l->error, "found %s, expected rows of a group", found);
+              sc_json_fail (l->json, item, NULL, l->error, "found %s, expected a whole number of rows of a group, from 0 to %g", found, MAX_SIZE);
               return FALSE;
             }
-          rows[n++] = (guint64) item->valuedouble;
+          if (n == MAX_GROUPS)
+            {
+              sc_json_fail (l->json, array, NULL, l->error, "found more than %u groups, expected at most that many", MAX_GROUPS);
+              return FALSE;
+            }
+          rows[n++] = (guint64) value;
         }
     }
   else
