@@ -58,11 +58,12 @@ member (const Line *l, const char *key)
   return item == NULL || cJSON_IsNull (item) ? NULL : item;
 }
 
+/* An empty text says nothing. */
 static const char *
 text_of (const Line *l, const char *key)
 {
   const cJSON *const item = member (l, key);
-  return cJSON_IsString (item) ? item->valuestring : NULL;
+  return cJSON_IsString (item) && item->valuestring[0] != '\0' ? item->valuestring : NULL;
 }
 
 /* FALSE: there is something that cannot be.  *ret 0: not said. */
@@ -474,7 +475,8 @@ stack_of (const Line *l, const ScMeasureSession *session)
     }
   if (impl != NULL)
     return g_strdup (impl);
-  return source != NULL ? g_strstrip (stack_of_source (source)) : g_strdup ("not stated");
+  g_autofree char *short_name = source != NULL ? g_strstrip (stack_of_source (source)) : NULL;
+  return short_name != NULL && short_name[0] != '\0' ? g_steal_pointer (&short_name) : g_strdup ("not stated");
 }
 
 /* ---- Lines ---- */

@@ -473,7 +473,7 @@ sc_samples_write (const ScSampleTable *table, GString *out)
       g_string_append (out, ",\n  \"efficiency\": { \"value\": ");
       append_number (out, table->efficiency.value, "%.4g");
       g_string_append_printf (out, ", \"grade\": \"%s\", \"source\": ", sc_grade_name (table->efficiency.grade));
-      append_text (out, table->efficiency.source != NULL ? table->efficiency.source : "");
+      append_text (out, table->efficiency.source != NULL ? table->efficiency.source : table->source); /* readers want one */
       g_string_append (out, " }");
     }
   gboolean v_head = FALSE, all_causal = TRUE, rows = FALSE;
