@@ -235,7 +235,7 @@ read_cell (const ScJson *json, const cJSON *item, Column column, Point *p, GErro
     {
     case COLUMN_US:
       if (!cJSON_IsNumber (item) || !(item->valuedouble > 0 && item->valuedouble <= 1e9))
-        return fail_found (json, item, error, "microseconds above 0");
+        return fail_found (json, item, error, "microseconds above 0, up to 1e9");
       p->value[column] = item->valuedouble;
       return TRUE;
     case COLUMN_LAYOUT:
