@@ -91,9 +91,18 @@ read_aliases (ScDevice *device, const ScJson *json, GError **error)
   return TRUE;
 }
 
-/* Its own samples and, where forecasts can rest on none of its products, its relative's. */
+/* What of a device's file is read beside its numbers. */
+typedef enum
+{
+  READ_NUMBERS,
+  READ_SAMPLES, /* its own */
+  READ_ALL,     /* and, where forecasts can rest on none of its products, its relative's */
+} Extent;
+
+static ScDevice *read_device (const ScJson *json, Extent extent, GError **error);
+
 static gboolean
-read_samples (ScDevice *device, const ScJson *json, GError **error)
+read_samples (ScDevice *device, const ScJson *json, Extent extent, GError **error)
 {
   const cJSON *const samples = sc_fields_get (&sc_device_table, json->root, "samples");
   gboolean own = FALSE;
@@ -108,7 +117,7 @@ read_samples (ScDevice *device, const ScJson *json, GError **error)
           own |= table->training && table->class == SC_KERNEL_GEMM;
         }
     }
-  return own || device->relative_name == NULL || sc_device_read_relative (device, json, error);
+  return own || extent < READ_ALL || device->relative_name == NULL || sc_device_read_relative (device, json, error);
 }
 
 gboolean
@@ -121,7 +130,7 @@ sc_device_read_relative (ScDevice *device, const ScJson *json, GError **error)
   if (other != NULL && cJSON_GetObjectItemCaseSensitive (other->root, "samples") == NULL)
     g_set_error (&why, SC_INPUT_ERROR, SC_INPUT_ERROR_CONTENT, "%s has no samples to lend", device->relative_name);
   else if (other != NULL)
-    relative = sc_device_from_json (other, &why);
+    relative = read_device (other, READ_SAMPLES, &why); /* it lends what is its own: relatives may go in a circle */
   if (relative == NULL && json != NULL)
     sc_json_fail (json, json->root, "relative", error, "%s", why->message);
   else if (relative == NULL)
@@ -131,7 +140,7 @@ sc_device_read_relative (ScDevice *device, const ScJson *json, GError **error)
 }
 
 static ScDevice *
-read_device (const ScJson *json, gboolean with_samples, GError **error)
+read_device (const ScJson *json, Extent extent, GError **error)
 {
   g_autoptr (ScDevice) device = g_new0 (ScDevice, 1);
   if (!sc_fields_read (&sc_device_table, json, json->root, device, error) || !read_aliases (device, json, error))
@@ -155,7 +164,7 @@ read_device (const ScJson *json, gboolean with_samples, GError **error)
   for (guint i = 0; i < G_N_ELEMENTS (host); i++)
     if (host[i]->value <= 0)
       *host[i] = (ScCited) { PCIE4_BYTES_PER_S, SC_GRADE_ASSUMED, g_strdup ("PCIe 4 x16; not measured on this GPU") };
-  if (with_samples && !read_samples (device, json, error))
+  if (extent > READ_NUMBERS && !read_samples (device, json, extent, error))
     return NULL;
   sc_device_prepare (device);
   return g_steal_pointer (&device);
@@ -164,14 +173,14 @@ read_device (const ScJson *json, gboolean with_samples, GError **error)
 ScDevice *
 sc_device_from_json (const ScJson *json, GError **error)
 {
-  return read_device (json, TRUE, error);
+  return read_device (json, READ_ALL, error);
 }
 
 ScDevice *
 sc_device_load_numbers (const char *argument, GError **error)
 {
   g_autoptr (ScJson) json = sc_library_load_json (SC_KIND_DEVICE, argument, error);
-  return json != NULL ? read_device (json, FALSE, error) : NULL;
+  return json != NULL ? read_device (json, READ_NUMBERS, error) : NULL;
 }
 
 ScDevice *

@@ -58,11 +58,12 @@ member (const Line *l, const char *key)
   return item == NULL || cJSON_IsNull (item) ? NULL : item;
 }
 
+/* An empty text says nothing. */
 static const char *
 text_of (const Line *l, const char *key)
 {
   const cJSON *const item = member (l, key);
-  return cJSON_IsString (item) ? item->valuestring : NULL;
+  return cJSON_IsString (item) && item->valuestring[0] != '\0' ? item->valuestring : NULL;
 }
 
 /* FALSE: there is something that cannot be.  *ret 0: not said. */
@@ -173,15 +174,21 @@ read_rows (const Line *l, double m, double groups, guint64 *rows, guint *ret_n)
   guint n = 0;
   if (cJSON_IsArray (array))
     {
-      for (const cJSON *item = array->child; item != NULL && n < MAX_GROUPS; item = item->next)
+      for (const cJSON *item = array->child; item != NULL; item = item->next)
         {
-          if (!cJSON_IsNumber (item) || !(item->valuedouble >= 0 && item->valuedouble <= MAX_SIZE))
+          const double value = cJSON_IsNumber (item) ? item->valuedouble : NAN;
+          if (!(value >= 0 && value <= MAX_SIZE) || value != floor (value))
             {
               g_autofree char *found = sc_json_found (item);
-              sc_json_fail (l->json, item, NULL, l->error, "found %s, expected rows of a group", found);
+              sc_json_fail (l->json, item, NULL, l->error, "found %s, expected a whole number of rows of a group, from 0 to %g", found, MAX_SIZE);
               return FALSE;
             }
-          rows[n++] = (guint64) item->valuedouble;
+          if (n == MAX_GROUPS)
+            {
+              sc_json_fail (l->json, array, NULL, l->error, "found more than %u groups, expected at most that many", MAX_GROUPS);
+              return FALSE;
+            }
+          rows[n++] = (guint64) value;
         }
     }
   else
@@ -483,7 +490,8 @@ stack_of (const Line *l, const ScMeasureSession *session)
     }
   if (impl != NULL)
     return g_strdup (impl);
-  return source != NULL ? g_strstrip (stack_of_source (source)) : g_strdup ("not stated");
+  g_autofree char *short_name = source != NULL ? g_strstrip (stack_of_source (source)) : NULL;
+  return short_name != NULL && short_name[0] != '\0' ? g_steal_pointer (&short_name) : g_strdup ("not stated");
 }
 
 /* ---- Lines ---- */

@@ -111,7 +111,7 @@ sc_sample_tables_new (const ScDevice *device, const ScKernelRows *rows)
           const ScKernelRow *const row = g_ptr_array_index (of, i);
           table->kernels[i] = row->kernel;
           table->seconds[i] = row->seconds;
-          table->by_layout |= row->kernel.layout != SC_GEMM_TN;
+          table->by_layout |= row->kernel.layout != SC_GEMM_TN || row->kernel.accumulate;
         }
       table->efficiency = (ScCited) { .value = sc_sample_table_efficiency (device, table), .grade = SC_GRADE_FITTED };
     }

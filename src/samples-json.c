@@ -238,7 +238,7 @@ read_cell (const ScJson *json, const cJSON *item, Column column, Point *p, GErro
     {
     case COLUMN_US:
       if (!cJSON_IsNumber (item) || !(item->valuedouble > 0 && item->valuedouble <= 1e9))
-        return fail_found (json, item, error, "microseconds above 0");
+        return fail_found (json, item, error, "microseconds above 0, up to 1e9");
       p->value[column] = item->valuedouble;
       return TRUE;
     case COLUMN_LAYOUT:
@@ -477,7 +477,7 @@ sc_samples_write (const ScSampleTable *table, GString *out)
       g_string_append (out, ",\n  \"efficiency\": { \"value\": ");
       append_number (out, table->efficiency.value, "%.4g");
       g_string_append_printf (out, ", \"grade\": \"%s\", \"source\": ", sc_grade_name (table->efficiency.grade));
-      append_text (out, table->efficiency.source != NULL ? table->efficiency.source : "");
+      append_text (out, table->efficiency.source != NULL ? table->efficiency.source : table->source); /* readers want one */
       g_string_append (out, " }");
     }
   gboolean v_head = FALSE, all_causal = TRUE, rows = FALSE;

@@ -85,6 +85,13 @@ sc_op_class (ScMemoryOp op)
 
 /* --- describing --- */
 
+/* What a product writes: narrow types only come in, a product leaves 16 bits. */
+static double
+output_bytes (ScDtype dtype)
+{
+  return MAX (sc_dtype_bytes (dtype), 2);
+}
+
 ScKernel
 sc_kernel_gemm (const char *name, ScDtype dtype, guint64 m, guint64 n, guint64 k)
 {
@@ -100,15 +107,8 @@ sc_kernel_gemm_accumulate (const char *name, ScDtype dtype, ScDtype accumulator,
   const double c = (double) m * (double) n;
   kernel.layout = SC_GEMM_NT;
   kernel.accumulate = accumulator == SC_DTYPE_FP32 && dtype != SC_DTYPE_FP32;
-  kernel.bytes += c * (2 * sc_dtype_bytes (accumulator) - sc_dtype_bytes (dtype));
+  kernel.bytes += c * (2 * sc_dtype_bytes (accumulator) - output_bytes (dtype));
   return kernel;
-}
-
-/* What a product writes: narrow types only come in, a product leaves 16 bits. */
-static double
-output_bytes (ScDtype dtype)
-{
-  return MAX (sc_dtype_bytes (dtype), 2);
 }
 
 ScKernel
@@ -132,7 +132,7 @@ ScKernel
 sc_kernel_grouped_gemm (const char *name, ScDtype dtype, ScGemmLayout layout, const guint64 *rows, guint n_groups, guint64 n, guint64 k)
 {
   static const guint64 heights[] = { 256, 128, 64 };
-  ScKernel kernel = { .name = name, .class = SC_KERNEL_GROUPED_GEMM, .dtype = dtype, .layout = layout, .n = n, .k = k, .batch = n_groups,
+  ScKernel kernel = { .name = name, .class = SC_KERNEL_GROUPED_GEMM, .dtype = dtype, .layout = layout, .n = n, .k = k,
                       .accumulate = layout == SC_GEMM_NT && dtype != SC_DTYPE_FP32 };
   G_STATIC_ASSERT (G_N_ELEMENTS (heights) == G_N_ELEMENTS (kernel.row_tiles));
   guint64 total = 0, busy = 0;
@@ -143,7 +143,8 @@ sc_kernel_grouped_gemm (const char *name, ScDtype dtype, ScGemmLayout layout, co
       for (guint i = 0; i < G_N_ELEMENTS (heights); i++)
         kernel.row_tiles[i] += (rows[g] + heights[i] - 1) / heights[i];
     }
-  kernel.m = n_groups > 0 ? (total + n_groups - 1) / n_groups : 0;
+  kernel.batch = busy; /* a group without rows has neither tiles nor operands */
+  kernel.m = busy > 0 ? (total + busy - 1) / busy : 0;
   const double t = (double) total, w = (double) n * (double) k * (double) busy, e = sc_dtype_bytes (dtype);
   kernel.flops = 2 * t * (double) n * (double) k;
   switch (layout)

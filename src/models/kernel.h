@@ -73,7 +73,7 @@ typedef struct
   const char   *name;  /* static: "qkv", "qkv dgrad", "flash attention", "norm 1", ... */
   ScKernelClass class;
   ScDtype       dtype;
-  guint64       m, n, k, batch; /* GEMM: C[m,n] = A[m,k] B[k,n]; grouped: m the mean rows of a group; flash: k = head size, batch = sequences */
+  guint64       m, n, k, batch; /* GEMM: C[m,n] = A[m,k] B[k,n]; grouped: batch groups of m rows in the mean, the empty left out; flash: k = head size, batch = sequences */
   ScGemmLayout  layout;         /* GEMM */
   gboolean      accumulate;     /* adds into an fp32 buffer (weight gradients) */
   guint64       row_tiles[3];   /* grouped: tiles of 256, 128, 64 rows over all groups */
