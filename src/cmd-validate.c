@@ -109,10 +109,11 @@ static gboolean
 row_matches (GRegex *filter, const ScKernelRow *r)
 {
   const gboolean kernel = r->kind == SC_ROW_KERNEL;
-  g_autofree char *text = g_strdup_printf ("%s %s %s %s %s %s", r->gpu != NULL ? r->gpu : "", kernel ? sc_kernel_class_name (r->kernel.class) : "",
+  g_autofree char *layer = r->json != NULL ? cJSON_PrintUnformatted (r->json->root) : NULL;
+  g_autofree char *text = g_strdup_printf ("%s %s %s %s %s %s %s", r->gpu != NULL ? r->gpu : "", kernel ? sc_kernel_class_name (r->kernel.class) : "",
                                            kernel && r->kernel.class >= SC_KERNEL_ELEMENTWISE ? sc_op_name (r->kernel.op) : "",
                                            kernel ? sc_dtype_name (r->kernel.dtype) : "", r->stack != NULL ? r->stack : "",
-                                           r->source != NULL ? r->source : "");
+                                           r->source != NULL ? r->source : "", layer != NULL ? layer : "");
   return g_regex_match (filter, text, (GRegexMatchFlags) 0, NULL);
 }
 

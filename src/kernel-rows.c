@@ -9,6 +9,7 @@
 #define MAX_ROWS 1000000
 #define MAX_SIZE 1e9
 #define MAX_BYTES 1e15
+#define MIN_TIME_US 1e-3 /* no kernel is shorter: a slip of units */
 #define MAX_TIME_US 1e12
 #define MAX_GROUPS 4096
 
@@ -93,6 +94,13 @@ truth (const Line *l, const char *key)
   return cJSON_IsTrue (item) || (cJSON_IsString (item) && g_ascii_strcasecmp (item->valuestring, "true") == 0);
 }
 
+static gboolean
+said_truth (const Line *l, const char *key)
+{
+  const cJSON *const item = member (l, key);
+  return cJSON_IsBool (item) || truth (l, key) || (cJSON_IsString (item) && g_ascii_strcasecmp (item->valuestring, "false") == 0);
+}
+
 static void G_GNUC_PRINTF (2, 3)
 skip (const Line *l, const char *format, ...)
 {
@@ -129,6 +137,13 @@ read_dtype (const Line *l, ScDtype *ret)
   return FALSE;
 }
 
+static void
+check_time (const Line *l)
+{
+  if (l->row->seconds < MIN_TIME_US * 1e-6)
+    skip (l, "found %g us, expected at least %g", l->row->seconds * 1e6, MIN_TIME_US);
+}
+
 /* Seconds of the row: printed, or from FLOPs over the printed rate. */
 static gboolean
 read_time (const Line *l, double flops)
@@ -140,6 +155,8 @@ read_time (const Line *l, double flops)
   l->row->seconds = us > 0 ? us * 1e-6 : tflops > 0 ? flops / (tflops * 1e12) : 0;
   if (l->row->seconds <= 0)
     skip (l, "neither a time nor a rate is stated");
+  else
+    check_time (l);
   return TRUE;
 }
 
@@ -266,7 +283,7 @@ read_attention (const Line *l)
     skip (l, "whether it is forward or backward is not stated");
   else if (batch < 1 || seq < 1 || heads < 1 || head_dim < 1)
     skip (l, "batch, length, heads or head size is not stated");
-  else if (!cJSON_IsBool (member (l, "causal")))
+  else if (!said_truth (l, "causal"))
     skip (l, "whether it is causal is not stated");
   else
     {
@@ -376,6 +393,8 @@ read_memory (const Line *l)
   l->row->seconds = us > 0 ? us * 1e-6 : rate > 0 ? bytes / (rate * 1e9) : 0;
   if (bytes < 1 || l->row->seconds <= 0)
     skip (l, "bytes or time is not stated");
+  else
+    check_time (l);
   return TRUE;
 }
 
@@ -496,6 +515,25 @@ stack_of (const Line *l, const ScMeasureSession *session)
 
 /* ---- Lines ---- */
 
+/* Of a layer the GPU and the software lie inside objects. */
+static void
+read_layer (const Line *l)
+{
+  const cJSON *const cluster = member (l, "cluster"), *const software = member (l, "software");
+  const cJSON *const gpu = cJSON_GetObjectItemCaseSensitive (cluster, "gpu");
+  const cJSON *const framework = cJSON_GetObjectItemCaseSensitive (software, "framework");
+  const cJSON *const version = cJSON_GetObjectItemCaseSensitive (software, "version");
+  l->row->kind = SC_ROW_LAYER;
+  if (l->row->gpu == NULL && cJSON_IsString (gpu))
+    l->row->gpu = g_strdup (gpu->valuestring);
+  if (cJSON_IsString (framework))
+    {
+      g_free (l->row->stack);
+      l->row->stack = cJSON_IsString (version) ? g_strdup_printf ("%s %s", framework->valuestring, version->valuestring)
+                                               : g_strdup (framework->valuestring);
+    }
+}
+
 static gboolean
 read_line (const Line *l, ScKernelRows *rows)
 {
@@ -516,7 +554,7 @@ read_line (const Line *l, ScKernelRows *rows)
     return read_raw (l, class);
   if (kind != NULL && member (l, "model") != NULL)
     {
-      row->kind = SC_ROW_LAYER;
+      read_layer (l);
       if (strcmp (kind, "layer") != 0)
         skip (l, "of kind \"%s\", expected \"layer\": whole runs are for validate runs", kind);
       return TRUE;

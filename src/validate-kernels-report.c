@@ -151,7 +151,8 @@ static void
 write_body (const ScKernelsResult *r, gboolean markdown, GString *out)
 {
   const char *const head = markdown ? "\n## " : "\n", *const gap = markdown ? "\n" : "";
-  g_string_append_printf (out, "%u rows, %u figures judged, %u rows skipped.\n" HOW_TEXT "\n", r->n_rows, r->all.n, r->n_skipped);
+  g_string_append_printf (out, "%u row%s, %u figure%s judged, %u row%s skipped.\n" HOW_TEXT "\n", r->n_rows, r->n_rows == 1 ? "" : "s", r->all.n,
+                          r->all.n == 1 ? "" : "s", r->n_skipped, r->n_skipped == 1 ? "" : "s");
   write_groups (r, markdown, out);
   if (r->all.n > 0)
     {

@@ -339,6 +339,7 @@ judge_layer (Run *run, const ScKernelRow *row, GError **error)
       const cJSON *const id = cJSON_GetObjectItemCaseSensitive (row->json->root, "id");
       ScKernelJudged *const judged = new_judged (run, row, SC_GROUP_LAYER);
       judged->name = g_strdup_printf ("%s%s%s", parts[i].name, cJSON_IsString (id) ? " " : "", cJSON_IsString (id) ? id->valuestring : "");
+      judged->gpu = row->gpu;
       judged->measured_s = parts[i].measured_s;
       judged->predicted_s = parts[i].predicted_s;
       judged->why = g_strdup (why);
