@@ -939,7 +939,8 @@ sc_embedding_backward (const ScLayerShape *shape, GArray *items)
     }
   /* autograd makes a dense gradient of the table: zeroed, then one row added per token, then added to the buffer */
   temp (&p, p.e * table);
-  operation (&p, "embedding gradient", SC_OP_EMBEDDING_BACKWARD, p.e * table + full_bytes (&p) + 8 * p.h * p.t, 0);
+  elementwise (&p, "embedding gradient zero", p.e * table);
+  operation (&p, "embedding gradient", SC_OP_EMBEDDING_BACKWARD, full_bytes (&p) + 8 * p.h * p.t, 0);
   elementwise (&p, "embedding gradient add", (p.e + 2 * p.grad) * table);
   temp (&p, -p.e * table);
   if (p.sp)
