@@ -135,9 +135,6 @@ keep_matching_rows (ScKernelRows *rows, const char *pattern, GError **error)
   return rows->rows->len > 0 ? TRUE : sc_cmd_fail_usage ("validate", error, "--filter: \"%s\" leaves no row", pattern);
 }
 
-static const char *const hold_outs[] = { [SC_KEEP_POINT] = "point", [SC_KEEP_SHAPE] = "shape", [SC_KEEP_STACK] = "software",
-                                         [SC_KEEP_GPU] = "gpu", [SC_KEEP_NONE] = "none" };
-
 static gboolean
 validate_kernels (const ValidateOptions *options, GString *out, GError **error)
 {
@@ -147,10 +144,13 @@ validate_kernels (const ValidateOptions *options, GString *out, GError **error)
   if (format->name == NULL)
     return sc_cmd_fail_usage ("validate", error, "--format: found \"%s\", expected text, csv, json or markdown", options->format);
   guint rule = 0;
-  while (options->hold_out != NULL && rule < G_N_ELEMENTS (hold_outs) && strcmp (hold_outs[rule], options->hold_out) != 0)
+  while (options->hold_out != NULL && g_strcmp0 (sc_hold_out_name ((ScHoldOutRule) rule), options->hold_out) != 0
+         && sc_hold_out_name ((ScHoldOutRule) rule) != NULL)
     rule++;
-  if (rule == G_N_ELEMENTS (hold_outs))
+  if (sc_hold_out_name ((ScHoldOutRule) rule) == NULL)
     return sc_cmd_fail_usage ("validate", error, "--hold-out: found \"%s\", expected point, shape, software, gpu or none", options->hold_out);
+  if (options->jobs != 0)
+    return sc_cmd_fail_usage ("validate", error, "--jobs is for collectives: kernels take a second");
   g_autoptr (ScKernelRows) rows = options->rows != NULL ? sc_kernel_rows_load (options->rows, error) : sc_kernel_rows_shipped (error);
   if (rows == NULL || (options->filter != NULL && !keep_matching_rows (rows, options->filter, error)))
     return FALSE;

@@ -101,6 +101,32 @@ typedef enum
 
 static ScDevice *read_device (const ScJson *json, Extent extent, GError **error);
 
+#define MOST_OF_PEAK 1.1 /* clocks may pass the datasheet's a little */
+
+/* A table that this GPU cannot have produced is a slip of units or of the file. */
+static gboolean
+check_table (const ScDevice *device, const ScSampleTable *table, const ScJson *json, const cJSON *samples, GError **error)
+{
+  const double peak = device->peak_flops[table->dtype].value;
+  if (table->class >= SC_KERNEL_ELEMENTWISE)
+    return TRUE;
+  if (peak <= 0)
+    {
+      sc_json_fail (json, samples, NULL, error, "found %s kernels in %s, which the %s cannot do", sc_kernel_class_name (table->class),
+                    sc_dtype_name (table->dtype), device->name);
+      return FALSE;
+    }
+  for (guint i = 0; i < table->n; i++)
+    if (table->kernels[i].flops > MOST_OF_PEAK * peak * table->seconds[i])
+      {
+        sc_json_fail (json, samples, NULL, error, "found a %s of %g FLOP in %g us, more than %g times the %s peak of the %s",
+                      sc_kernel_class_name (table->class), table->kernels[i].flops, table->seconds[i] * 1e6, MOST_OF_PEAK,
+                      sc_dtype_name (table->dtype), device->name);
+        return FALSE;
+      }
+  return TRUE;
+}
+
 static gboolean
 read_samples (ScDevice *device, const ScJson *json, Extent extent, GError **error)
 {
@@ -114,6 +140,8 @@ read_samples (ScDevice *device, const ScJson *json, Extent extent, GError **erro
       for (guint i = 0; i < device->tables->len; i++)
         {
           const ScSampleTable *const table = g_ptr_array_index (device->tables, i);
+          if (!check_table (device, table, json, samples, error))
+            return FALSE;
           own |= table->training && table->class == SC_KERNEL_GEMM;
         }
     }

@@ -24,6 +24,7 @@ sc_kernel_row_free (ScKernelRow *row)
   g_free (row->stack);
   g_free (row->op);
   g_free (row->beside);
+  g_free (row->rows);
   sc_json_free (row->json);
   g_free (row);
 }
@@ -246,6 +247,8 @@ read_gemm (const Line *l)
       if (!read_rows (l, m, groups, rows, &n_groups))
         return FALSE;
       *kernel = sc_kernel_grouped_gemm ("grouped gemm", dtype, layout, rows, n_groups, (guint64) n, (guint64) k);
+      l->row->rows = g_memdup2 (rows, n_groups * sizeof rows[0]);
+      l->row->n_rows = n_groups;
       if (kernel->flops <= 0)
         {
           skip (l, "the rows of the groups are not stated");
@@ -259,7 +262,7 @@ read_gemm (const Line *l)
   else
     *kernel = sc_kernel_gemm ("gemm", dtype, (guint64) m, (guint64) n, (guint64) k);
   kernel->layout = layout;
-  l->row->has_layout = text_of (l, "layout") != NULL;
+  l->row->has_layout = text_of (l, "layout") != NULL || text_of (l, "stage") != NULL;
   l->row->kind = SC_ROW_KERNEL;
   return read_time (l, kernel->flops);
 }
@@ -302,7 +305,8 @@ read_attention (const Line *l)
       l->row->kind = SC_ROW_KERNEL;
       /* rates of some publications count causal work in full */
       const gboolean in_full = shape.causal && quality != NULL && strstr (quality, "counted in full") != NULL;
-      return read_time (l, l->row->kernel.flops * (in_full ? 2 : 1));
+      const double forward_flops = forward ? l->row->kernel.flops : sc_kernel_attention ("attention", SC_KERNEL_FLASH_FORWARD, dtype, &shape).flops;
+      return read_time (l, forward_flops * (forward ? 1 : 2.5) * (in_full ? 2 : 1)); /* as publications count backward */
     }
   return TRUE;
 }

@@ -36,6 +36,8 @@ typedef struct
   double    spread;  /* (p90 - p10) / median; 0: not said */
   char     *op, *beside;
   double    bytes, factor, flops_per_s;
+  guint64  *rows;    /* grouped: of each group, owned; NULL: none */
+  guint     n_rows;
   ScJson   *json;    /* LAYER: the row, owned */
 } ScKernelRow;
 

@@ -106,11 +106,21 @@ sc_sample_tables_new (const ScDevice *device, const ScKernelRows *rows)
       table->n = of->len;
       table->kernels = g_new (ScKernel, of->len);
       table->seconds = g_new (double, of->len);
+      if (table->class == SC_KERNEL_GROUPED_GEMM)
+        {
+          table->rows = g_new0 (guint64 *, of->len);
+          table->n_rows = g_new0 (guint, of->len);
+        }
       for (guint i = 0; i < of->len; i++)
         {
           const ScKernelRow *const row = g_ptr_array_index (of, i);
           table->kernels[i] = row->kernel;
           table->seconds[i] = row->seconds;
+          if (table->rows != NULL)
+            {
+              table->rows[i] = g_memdup2 (row->rows, row->n_rows * sizeof row->rows[0]);
+              table->n_rows[i] = row->n_rows;
+            }
           table->by_layout |= row->kernel.layout != SC_GEMM_TN || row->kernel.accumulate;
         }
       table->efficiency = (ScCited) { .value = sc_sample_table_efficiency (device, table), .grade = SC_GRADE_FITTED };

@@ -26,6 +26,7 @@ typedef enum
   COLUMN_HEAD_DIM,
   COLUMN_V_HEAD_DIM,
   COLUMN_CAUSAL,
+  COLUMN_WINDOW,
   COLUMN_BYTES,
   COLUMN_ROW,
   COLUMN_US,
@@ -33,7 +34,7 @@ typedef enum
 } Column;
 
 static const char *const column_names[] = { "m",     "n",        "k",        "batch",      "groups", "rows",  "layout", "accumulate", "seq",
-                                            "heads", "kv_heads", "head_dim", "v_head_dim", "causal", "bytes", "row",    "us" };
+                                            "heads", "kv_heads", "head_dim", "v_head_dim", "causal", "window", "bytes", "row",    "us" };
 G_STATIC_ASSERT (G_N_ELEMENTS (column_names) == N_COLUMNS);
 
 #define BIT(column) (1u << (column))
@@ -47,10 +48,10 @@ static const struct
   guint needed, allowed;
 } class_columns[] = {
   [SC_KERNEL_GEMM] = { GEMM_COLUMNS, LAYOUT_COLUMNS },
-  [SC_KERNEL_BATCHED_GEMM] = { GEMM_COLUMNS | BIT (COLUMN_BATCH), LAYOUT_COLUMNS },
+  [SC_KERNEL_BATCHED_GEMM] = { GEMM_COLUMNS | BIT (COLUMN_BATCH), BIT (COLUMN_LAYOUT) },
   [SC_KERNEL_GROUPED_GEMM] = { BIT (COLUMN_ROWS) | BIT (COLUMN_N) | BIT (COLUMN_K), BIT (COLUMN_GROUPS) | BIT (COLUMN_LAYOUT) },
-  [SC_KERNEL_FLASH_FORWARD] = { ATTENTION_COLUMNS, BIT (COLUMN_V_HEAD_DIM) | BIT (COLUMN_CAUSAL) },
-  [SC_KERNEL_FLASH_BACKWARD] = { ATTENTION_COLUMNS, BIT (COLUMN_V_HEAD_DIM) | BIT (COLUMN_CAUSAL) },
+  [SC_KERNEL_FLASH_FORWARD] = { ATTENTION_COLUMNS, BIT (COLUMN_V_HEAD_DIM) | BIT (COLUMN_CAUSAL) | BIT (COLUMN_WINDOW) },
+  [SC_KERNEL_FLASH_BACKWARD] = { ATTENTION_COLUMNS, BIT (COLUMN_V_HEAD_DIM) | BIT (COLUMN_CAUSAL) | BIT (COLUMN_WINDOW) },
   [SC_KERNEL_ELEMENTWISE] = { BIT (COLUMN_BYTES), BIT (COLUMN_ROW) },
   [SC_KERNEL_REDUCTION] = { BIT (COLUMN_BYTES), BIT (COLUMN_ROW) },
   [SC_KERNEL_OPTIMIZER] = { BIT (COLUMN_BYTES), BIT (COLUMN_ROW) },
@@ -237,8 +238,8 @@ read_cell (const ScJson *json, const cJSON *item, Column column, Point *p, GErro
   switch (column)
     {
     case COLUMN_US:
-      if (!cJSON_IsNumber (item) || !(item->valuedouble > 0 && item->valuedouble <= 1e9))
-        return fail_found (json, item, error, "microseconds above 0, up to 1e9");
+      if (!cJSON_IsNumber (item) || !(item->valuedouble >= 1e-3 && item->valuedouble <= 1e9))
+        return fail_found (json, item, error, "microseconds from 0.001 to 1e9");
       p->value[column] = item->valuedouble;
       return TRUE;
     case COLUMN_LAYOUT:
@@ -252,6 +253,8 @@ read_cell (const ScJson *json, const cJSON *item, Column column, Point *p, GErro
     case COLUMN_CAUSAL:
     case COLUMN_ACCUMULATE: return read_whole (json, item, 0, 1, &p->value[column], error);
     case COLUMN_ROWS: return read_rows (json, item, p, error);
+    case COLUMN_ROW:
+    case COLUMN_WINDOW: return read_whole (json, item, 0, 1e9, &p->value[column], error);
     case COLUMN_BYTES: return read_whole (json, item, 1, 1e15, &p->value[column], error);
     case COLUMN_GROUPS: return read_whole (json, item, 1, MAX_GROUPS, &p->value[column], error);
     case COLUMN_M:
@@ -262,8 +265,7 @@ read_cell (const ScJson *json, const cJSON *item, Column column, Point *p, GErro
     case COLUMN_HEADS:
     case COLUMN_KV_HEADS:
     case COLUMN_HEAD_DIM:
-    case COLUMN_V_HEAD_DIM:
-    case COLUMN_ROW: return read_whole (json, item, 1, 1e9, &p->value[column], error);
+    case COLUMN_V_HEAD_DIM: return read_whole (json, item, 1, 1e9, &p->value[column], error);
     case N_COLUMNS:
     default: g_return_val_if_reached (FALSE);
     }
@@ -290,7 +292,7 @@ kernel_of (const ScSampleTable *table, Point *p)
       kernel.layout = (ScGemmLayout) v[COLUMN_LAYOUT];
       return kernel;
     case SC_KERNEL_GROUPED_GEMM:
-      if (p->n_rows == 0)
+      if (p->n_rows == 0) /* as many in each */
         for (p->n_rows = 0; p->n_rows < MAX (v[COLUMN_GROUPS], 1); p->n_rows++)
           p->rows[p->n_rows] = (guint64) v[COLUMN_ROWS];
       return sc_kernel_grouped_gemm (name, table->dtype, (ScGemmLayout) v[COLUMN_LAYOUT], p->rows, p->n_rows, (guint64) v[COLUMN_N],
@@ -306,6 +308,7 @@ kernel_of (const ScSampleTable *table, Point *p)
           .head_dim = (guint) v[COLUMN_HEAD_DIM],
           .v_head_dim = (guint) v[COLUMN_V_HEAD_DIM],
           .causal = v[COLUMN_CAUSAL] > 0,
+          .window = (guint) v[COLUMN_WINDOW],
         };
         return sc_kernel_attention (name, table->class, table->dtype, &shape);
       }
@@ -322,6 +325,32 @@ kernel_of (const ScSampleTable *table, Point *p)
     }
 }
 
+/* What cells say together. */
+static gboolean
+check_point (const ScJson *json, const cJSON *item, ScKernelClass class, const Point *p, GError **error)
+{
+  const double *const v = p->value;
+  if ((class == SC_KERNEL_FLASH_FORWARD || class == SC_KERNEL_FLASH_BACKWARD) && fmod (v[COLUMN_HEADS], v[COLUMN_KV_HEADS]) != 0)
+    {
+      sc_json_fail (json, item, NULL, error, "found %.0f heads over %.0f KV heads, expected a multiple", v[COLUMN_HEADS], v[COLUMN_KV_HEADS]);
+      return FALSE;
+    }
+  if (class != SC_KERNEL_GROUPED_GEMM || p->n_rows == 0)
+    return TRUE;
+  guint64 total = 0;
+  for (guint g = 0; g < p->n_rows; g++)
+    total += p->rows[g];
+  if (total == 0 || (v[COLUMN_GROUPS] > 0 && v[COLUMN_GROUPS] != p->n_rows))
+    {
+      if (total == 0)
+        sc_json_fail (json, item, NULL, error, "found groups without a row, expected at least one row");
+      else
+        sc_json_fail (json, item, NULL, error, "found %.0f groups and the rows of %u, expected as many", v[COLUMN_GROUPS], p->n_rows);
+      return FALSE;
+    }
+  return TRUE;
+}
+
 static gboolean
 read_points (const ScJson *json, const cJSON *array, const Column *columns, guint n_columns, ScSampleTable *table, GError **error)
 {
@@ -330,6 +359,11 @@ read_points (const ScJson *json, const cJSON *array, const Column *columns, guin
   const guint n = (guint) cJSON_GetArraySize (array);
   table->kernels = g_new0 (ScKernel, MAX (n, 1));
   table->seconds = g_new0 (double, MAX (n, 1));
+  if (table->class == SC_KERNEL_GROUPED_GEMM)
+    {
+      table->rows = g_new0 (guint64 *, MAX (n, 1));
+      table->n_rows = g_new0 (guint, MAX (n, 1));
+    }
   g_autofree Point *point = g_new (Point, 1);
   for (const cJSON *item = array->child; item != NULL; item = item->next)
     {
@@ -345,7 +379,14 @@ read_points (const ScJson *json, const cJSON *array, const Column *columns, guin
       for (guint c = 0; c < n_columns; c++, cell = cell->next)
         if (!read_cell (json, cell, columns[c], point, error))
           return FALSE;
+      if (!check_point (json, item, table->class, point, error))
+        return FALSE;
       table->kernels[table->n] = kernel_of (table, point);
+      if (table->rows != NULL)
+        {
+          table->rows[table->n] = g_memdup2 (point->rows, point->n_rows * sizeof point->rows[0]);
+          table->n_rows[table->n] = point->n_rows;
+        }
       table->seconds[table->n++] = point->value[COLUMN_US] * 1e-6;
     }
   return TRUE;
@@ -455,6 +496,24 @@ append_number (GString *out, double value, const char *format)
   g_string_append (out, g_ascii_formatd (text, sizeof text, format, value));
 }
 
+/* One number where all groups have as many. */
+static void
+append_rows (const guint64 *rows, guint n, GString *out)
+{
+  gboolean even = TRUE;
+  for (guint g = 1; g < n; g++)
+    even &= rows[g] == rows[0];
+  if (even)
+    {
+      g_string_append_printf (out, "%" G_GUINT64_FORMAT ", ", rows[0]);
+      return;
+    }
+  g_string_append_c (out, '[');
+  for (guint g = 0; g < n; g++)
+    g_string_append_printf (out, "%s%" G_GUINT64_FORMAT, g > 0 ? ", " : "", rows[g]);
+  g_string_append (out, "], ");
+}
+
 void
 sc_samples_write (const ScSampleTable *table, GString *out)
 {
@@ -480,12 +539,13 @@ sc_samples_write (const ScSampleTable *table, GString *out)
       append_text (out, table->efficiency.source != NULL ? table->efficiency.source : table->source); /* readers want one */
       g_string_append (out, " }");
     }
-  gboolean v_head = FALSE, all_causal = TRUE, rows = FALSE;
+  gboolean v_head = FALSE, all_causal = TRUE, rows = FALSE, window = FALSE;
   for (guint i = 0; i < table->n; i++)
     {
       v_head |= table->kernels[i].v_head_dim != table->kernels[i].k;
       all_causal &= table->kernels[i].causal;
       rows |= table->kernels[i].row > 0;
+      window |= table->kernels[i].window > 0;
     }
   guint columns = class_columns[table->class].needed;
   if (table->by_layout)
@@ -493,7 +553,7 @@ sc_samples_write (const ScSampleTable *table, GString *out)
   if (table->class == SC_KERNEL_GROUPED_GEMM)
     columns |= BIT (COLUMN_GROUPS);
   if (table->class == SC_KERNEL_FLASH_FORWARD || table->class == SC_KERNEL_FLASH_BACKWARD)
-    columns |= (v_head ? BIT (COLUMN_V_HEAD_DIM) : 0) | (all_causal ? 0 : BIT (COLUMN_CAUSAL));
+    columns |= (v_head ? BIT (COLUMN_V_HEAD_DIM) : 0) | (all_causal ? 0 : BIT (COLUMN_CAUSAL)) | (window ? BIT (COLUMN_WINDOW) : 0);
   if (memory && rows)
     columns |= BIT (COLUMN_ROW);
   g_string_append (out, ",\n  \"columns\": [");
@@ -507,17 +567,19 @@ sc_samples_write (const ScSampleTable *table, GString *out)
       const double value[N_COLUMNS] = {
         [COLUMN_M] = (double) k->m,       [COLUMN_N] = (double) k->n,
         [COLUMN_K] = (double) k->k,       [COLUMN_BATCH] = (double) k->batch,
-        [COLUMN_GROUPS] = (double) k->batch, [COLUMN_ROWS] = (double) k->m,
+        [COLUMN_GROUPS] = table->rows != NULL ? table->n_rows[i] : 0, [COLUMN_ROWS] = (double) k->m,
         [COLUMN_ACCUMULATE] = k->accumulate, [COLUMN_SEQ] = k->seq,
         [COLUMN_HEADS] = k->heads,        [COLUMN_KV_HEADS] = k->kv_heads,
         [COLUMN_HEAD_DIM] = (double) k->k, [COLUMN_V_HEAD_DIM] = k->v_head_dim,
         [COLUMN_CAUSAL] = k->causal,      [COLUMN_BYTES] = k->bytes,
-        [COLUMN_ROW] = MAX (k->row, 1),
+        [COLUMN_ROW] = k->row,            [COLUMN_WINDOW] = k->window,
       };
       g_string_append (out, i > 0 ? ",\n    [" : "\n    [");
       for (guint c = 0; c < N_COLUMNS; c++)
         if (c == COLUMN_LAYOUT && (columns & BIT (c)) != 0)
           g_string_append_printf (out, "\"%s\", ", sc_gemm_layout_name (k->layout));
+        else if (c == COLUMN_ROWS && (columns & BIT (c)) != 0)
+          append_rows (table->rows[i], table->n_rows[i], out);
         else if ((columns & BIT (c)) != 0)
           g_string_append_printf (out, "%.0f, ", value[c]);
       append_number (out, table->seconds[i] * 1e6, "%.6g");

@@ -8,10 +8,25 @@
 #include <string.h>
 
 #define HOW_TEXT                                                                                                       \
-  "An error is |predicted / measured - 1|; signed is exp (mean ln (predicted / measured)) - 1: + is too long.  A row's own\n" \
-  "shape is left out of the measurements it is predicted from, unless --hold-out says otherwise.\n"
+  "An error is |predicted / measured - 1|; signed is exp (mean ln (predicted / measured)) - 1: + is too long.\n"
 
 /* ---- Text and Markdown ---- */
+
+/* What predictions did not see. */
+static const char *
+rule_text (ScHoldOutRule rule)
+{
+  switch (rule)
+    {
+    case SC_KEEP_POINT: return "A row's own shape is left out of the measurements it is predicted from.";
+    case SC_KEEP_SHAPE: return "A row's own n and k (of attention: heads and head size) are left out of the measurements it is predicted from, at any m\n"
+                               "(length).";
+    case SC_KEEP_STACK: return "All of a row's software is left out: it is predicted from other software on its GPU, or as a forecast would.";
+    case SC_KEEP_GPU: return "All that was measured on a row's GPU is left out: a relative's measurements and efficiencies stand in, on its own datasheet.";
+    case SC_KEEP_NONE: return "Nothing is left out: a row that was measured predicts itself.";
+    default: g_return_val_if_reached ("");
+    }
+}
 
 static char *
 target_text (double target)
@@ -151,8 +166,8 @@ static void
 write_body (const ScKernelsResult *r, gboolean markdown, GString *out)
 {
   const char *const head = markdown ? "\n## " : "\n", *const gap = markdown ? "\n" : "";
-  g_string_append_printf (out, "%u row%s, %u figure%s judged, %u row%s skipped.\n" HOW_TEXT "\n", r->n_rows, r->n_rows == 1 ? "" : "s", r->all.n,
-                          r->all.n == 1 ? "" : "s", r->n_skipped, r->n_skipped == 1 ? "" : "s");
+  g_string_append_printf (out, "%u row%s, %u figure%s judged, %u row%s skipped.\n" HOW_TEXT "%s\n\n", r->n_rows, r->n_rows == 1 ? "" : "s", r->all.n,
+                          r->all.n == 1 ? "" : "s", r->n_skipped, r->n_skipped == 1 ? "" : "s", rule_text (r->rule));
   write_groups (r, markdown, out);
   if (r->all.n > 0)
     {
@@ -283,6 +298,7 @@ write_json (const ScKernelsResult *r, GString *out)
 {
   g_autoptr (cJSON) root = cJSON_CreateObject ();
   cJSON_AddNumberToObject (root, "schema_version", 1);
+  add_text (root, "hold_out", sc_hold_out_name (r->rule));
   cJSON_AddBoolToObject (root, "passes", r->passes);
   cJSON *const summary = cJSON_AddObjectToObject (root, "summary");
   for (guint g = 0; g < SC_N_GROUPS; g++)

@@ -58,6 +58,14 @@ sc_time_band_name (guint band)
 }
 
 const char *
+sc_hold_out_name (ScHoldOutRule rule)
+{
+  static const char *const names[] = { [SC_KEEP_POINT] = "point", [SC_KEEP_SHAPE] = "shape", [SC_KEEP_STACK] = "software",
+                                       [SC_KEEP_GPU] = "gpu", [SC_KEEP_NONE] = "none" };
+  return (guint) rule < G_N_ELEMENTS (names) ? names[rule] : NULL;
+}
+
+const char *
 sc_basis_name (ScBasis basis)
 {
   static const char *const names[] = {
@@ -96,7 +104,47 @@ typedef struct
   GHashTable      *by_name; /* GPU as written -> ScDevice, or NULL: there is none */
 } Run;
 
-/* As forecasts would have it if nobody had measured this GPU: its relative lends samples and the efficiency of products. */
+static void
+take_curve (ScCurve *to, const ScCurve *from, double factor)
+{
+  sc_curve_clear (to);
+  to->n = from->n;
+  to->x = g_memdup2 (from->x, from->n * sizeof from->x[0]);
+  to->y = g_memdup2 (from->y, from->n * sizeof from->y[0]);
+  to->grade = SC_GRADE_FITTED;
+  for (guint i = 0; i < to->n; i++)
+    to->y[i] *= factor;
+}
+
+/* Efficiencies of @from on the datasheet of @to. */
+static void
+take_numbers (ScDevice *to, const ScDevice *from)
+{
+  const ScDtype dtype = SC_DTYPE_FP16; /* all GPUs have it */
+  const double peak = to->peak_flops[dtype].value / from->peak_flops[dtype].value;
+  const double bandwidth = to->memory_bytes_per_s.value / from->memory_bytes_per_s.value;
+  const struct
+  {
+    ScCited *to;
+    const ScCited *from;
+    double factor;
+  } numbers[] = {
+    { &to->gemm_tile_efficiency, &from->gemm_tile_efficiency, 1 },
+    { &to->gemm_accumulate, &from->gemm_accumulate, 1 },
+    { &to->batched_gemm_efficiency, &from->batched_gemm_efficiency, 1 },
+    { &to->elementwise_bytes_per_s, &from->elementwise_bytes_per_s, bandwidth },
+    { &to->reduction_bytes_per_s, &from->reduction_bytes_per_s, bandwidth },
+    { &to->optimizer_bytes_per_s, &from->optimizer_bytes_per_s, bandwidth },
+    { &to->half_bytes, &from->half_bytes, bandwidth },
+    { &to->launch_s, &from->launch_s, 1 },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (numbers); i++)
+    numbers[i].to->value = numbers[i].from->value * numbers[i].factor;
+  take_curve (&to->flash_forward, &from->flash_forward, peak);
+  take_curve (&to->flash_backward, &from->flash_backward, peak);
+}
+
+/* As forecasts would have it if nobody had measured this GPU: its relative lends samples and efficiencies. */
 static gboolean
 forget_measurements (ScDevice *device, GError **error)
 {
@@ -104,7 +152,7 @@ forget_measurements (ScDevice *device, GError **error)
   if (device->relative == NULL && device->relative_name != NULL && !sc_device_read_relative (device, NULL, error))
     return FALSE;
   if (device->relative != NULL)
-    device->gemm_tile_efficiency.value = device->relative->gemm_tile_efficiency.value;
+    take_numbers (device, device->relative);
   return TRUE;
 }
 
@@ -363,15 +411,15 @@ skip_row (Run *run, const ScKernelRow *row)
 typedef gboolean (*Chooser) (const ScKernelJudged *judged, gconstpointer of);
 
 static ScKernelErrors
-errors_of (const ScKernelsResult *result, Chooser chosen, gconstpointer of)
+errors_of (const GPtrArray *all, Chooser chosen, gconstpointer of)
 {
   ScKernelErrors e = { .median = NAN, .p90 = NAN, .signed_error = NAN, .worst = NAN };
   ScErrorStat stat = { 0 };
-  g_autofree double *errors = g_new (double, MAX (result->judged->len, 1));
+  g_autofree double *errors = g_new (double, MAX (all->len, 1));
   double farthest = 0;
-  for (guint i = 0; i < result->judged->len; i++)
+  for (guint i = 0; i < all->len; i++)
     {
-      const ScKernelJudged *const j = g_ptr_array_index (result->judged, i);
+      const ScKernelJudged *const j = g_ptr_array_index (all, i);
       if (!chosen (j, of))
         continue;
       if (j->why != NULL)
@@ -437,12 +485,17 @@ dtype_of (const ScKernelJudged *judged)
   return judged->group == SC_GROUP_LAYER ? "" : sc_dtype_name (judged->row->kernel.dtype);
 }
 
+static char *
+set_key (const ScKernelJudged *j)
+{
+  return g_strdup_printf ("%u %u %s/%s/%s", j->group, j->basis, j->gpu != NULL ? j->gpu : "", j->stack != NULL ? j->stack : "", dtype_of (j));
+}
+
 static gboolean
 choose_set (const ScKernelJudged *judged, gconstpointer of)
 {
-  const ScKernelSet *const set = of;
-  return judged->why == NULL && judged->group == set->group && judged->basis == set->basis && g_strcmp0 (judged->gpu, set->gpu) == 0
-         && g_strcmp0 (judged->stack, set->stack) == 0 && strcmp (dtype_of (judged), set->dtype) == 0;
+  (void) of; /* all that are given */
+  return judged->why == NULL;
 }
 
 static int
@@ -462,25 +515,32 @@ compare_sets (gconstpointer a, gconstpointer b)
 static void
 find_sets (ScKernelsResult *result)
 {
+  g_autoptr (GHashTable) known = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) g_ptr_array_unref); /* key -> rows */
+  g_autoptr (GPtrArray) all = g_ptr_array_new (); /* their rows, in the order of first rows */
   for (guint i = 0; i < result->judged->len; i++)
     {
-      const ScKernelJudged *const j = g_ptr_array_index (result->judged, i);
+      ScKernelJudged *const j = g_ptr_array_index (result->judged, i);
       if (j->why != NULL)
         continue;
-      guint s = 0;
-      while (s < result->sets->len && !choose_set (j, &g_array_index (result->sets, ScKernelSet, s)))
-        s++;
-      if (s < result->sets->len)
-        continue;
-      const ScKernelSet set = { .group = j->group, .gpu = j->gpu, .stack = j->stack, .dtype = dtype_of (j), .basis = j->basis };
+      g_autofree char *key = set_key (j);
+      GPtrArray *rows = g_hash_table_lookup (known, key);
+      if (rows == NULL)
+        {
+          rows = g_ptr_array_new ();
+          g_hash_table_insert (known, g_steal_pointer (&key), rows);
+          g_ptr_array_add (all, rows);
+        }
+      g_ptr_array_add (rows, j);
+    }
+  for (guint s = 0; s < all->len; s++)
+    {
+      const GPtrArray *const rows = g_ptr_array_index (all, s);
+      const ScKernelJudged *const j = g_ptr_array_index (rows, 0);
+      const ScKernelSet set = { .group = j->group, .gpu = j->gpu, .stack = j->stack, .dtype = dtype_of (j), .basis = j->basis,
+                                .errors = errors_of (rows, choose_set, NULL) };
       g_array_append_val (result->sets, set);
     }
   g_array_sort (result->sets, compare_sets);
-  for (guint s = 0; s < result->sets->len; s++)
-    {
-      ScKernelSet *const set = &g_array_index (result->sets, ScKernelSet, s);
-      set->errors = errors_of (result, choose_set, set);
-    }
 }
 
 static gboolean
@@ -517,15 +577,16 @@ sc_validate_kernels (const ScKernelRows *rows, ScHoldOutRule rule, GError **erro
       else
         skip_row (&run, row);
     }
-  result->all = errors_of (result, choose_all, NULL);
+  result->all = errors_of (result->judged, choose_all, NULL);
   result->n_skipped = result->all.skipped;
   result->passes = result->all.n > 0;
+  result->rule = rule;
   for (guint g = 0; g < SC_N_GROUPS; g++)
     {
       BandOf of = { (ScKernelGroup) g, 0 };
-      result->groups[g] = errors_of (result, choose_group, &of);
+      result->groups[g] = errors_of (result->judged, choose_group, &of);
       for (; of.band < SC_N_TIME_BANDS; of.band++)
-        result->bands[g][of.band] = errors_of (result, choose_band, &of);
+        result->bands[g][of.band] = errors_of (result->judged, choose_band, &of);
       result->passes &= within (result->groups[g].median, groups[g].median) && within (result->groups[g].p90, groups[g].p90);
     }
   find_sets (result);

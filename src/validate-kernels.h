@@ -33,11 +33,13 @@ void sc_kernel_group_targets (ScKernelGroup group, double *ret_median, double *r
 typedef enum
 {
   SC_KEEP_POINT, /* the same shape */
-  SC_KEEP_SHAPE, /* the same n and k (or heads and head size) at any number of rows */
+  SC_KEEP_SHAPE, /* the same n and k at any number of rows; attention of any length, all else alike */
   SC_KEEP_STACK, /* all of its software: the row is predicted from another's measurements on the GPU, or as a forecast would */
-  SC_KEEP_GPU,   /* all measurements of its GPU: it is predicted from a relative's, or from the datasheet */
+  SC_KEEP_GPU,   /* all measurements of its GPU: it is predicted from a relative's, whose efficiencies it takes on its own datasheet */
   SC_KEEP_NONE,  /* nothing: a row that was measured predicts itself */
 } ScHoldOutRule;
+
+const char *sc_hold_out_name (ScHoldOutRule rule); /* "point", "shape", "software", "gpu", "none"; NULL for others */
 
 typedef enum
 {
@@ -89,6 +91,7 @@ typedef struct
   GPtrArray     *devices; /* owned, what gpu is borrowed from */
   guint          n_rows, n_skipped;
   gboolean       passes;
+  ScHoldOutRule  rule;
 } ScKernelsResult;
 
 void sc_kernels_result_free (ScKernelsResult *result);

@@ -65,11 +65,14 @@ sc_gemm_waves (guint64 m, guint64 n, guint tile_m, guint tile_n, guint sms, doub
   return waves;
 }
 
-static gboolean
-aligned (const ScKernel *kernel)
+/* Rows in memory must begin at whole vectors: of Y[m, n] = X[m, k] W[n, k] (TN) and of the gradient of X (NN) rows are k and n
+ * long, of the gradient of W, X^T[m, k] dY[k, n] (NT), m and n; experts' weights and their gradients are n x k. */
+gboolean
+sc_form_aligned (const ScKernel *kernel)
 {
   const guint64 vector = kernel->dtype == SC_DTYPE_FP4 ? 2 * VECTOR_BYTES : VECTOR_BYTES / (guint64) sc_dtype_bytes (kernel->dtype);
-  return (kernel->class == SC_KERNEL_GROUPED_GEMM || kernel->m % vector == 0) && kernel->n % vector == 0 && kernel->k % vector == 0;
+  const gboolean by_m = kernel->layout == SC_GEMM_NT && kernel->class != SC_KERNEL_GROUPED_GEMM;
+  return (by_m ? kernel->m : kernel->k) % vector == 0 && kernel->n % vector == 0;
 }
 
 /* A product's output and contraction as the tiles see them: a weight gradient of experts is n x k over the rows. */
@@ -102,7 +105,9 @@ sc_form_gemm (const ScDevice *device, const ScKernel *kernel, const ScCited *eff
   const double batch = (double) MAX (kernel->batch, 1);
   const double rate = device->peak_flops[kernel->dtype].value / sms * MIN (efficiency->value, 1);
   const double e = sc_dtype_bytes (kernel->dtype);
-  const double operands = batch * e * ((double) kernel->m * (double) kernel->k + (double) kernel->k * (double) kernel->n);
+  const double mk = (double) kernel->m * (double) kernel->k, mn = (double) kernel->m * (double) kernel->n, nk = (double) kernel->n * (double) kernel->k;
+  const gboolean grouped = kernel->class == SC_KERNEL_GROUPED_GEMM; /* m rows, n x k weights, whichever of them is the output */
+  const double operands = batch * e * (grouped && kernel->layout == SC_GEMM_NN ? mn + nk : grouped && kernel->layout == SC_GEMM_NT ? mn + mk : mk + nk);
   const double c = batch * (double) shape.m * (double) shape.n;
   const double bandwidth = sc_form_memory_rate (device, &device->elementwise_bytes_per_s);
   const double reread = operands > device->l2_bytes.value ? (L2_REREAD - 1) * operands : 0;
@@ -110,7 +115,7 @@ sc_form_gemm (const ScDevice *device, const ScKernel *kernel, const ScCited *eff
   double slow = 1 / MIN (sustained, 1);
   if (kernel->accumulate)
     slow *= MAX (device->gemm_accumulate.value, 1);
-  if (!aligned (kernel))
+  if (!sc_form_aligned (kernel))
     slow *= MISALIGNED_GEMM;
 
   double best_s = G_MAXDOUBLE;
@@ -148,7 +153,7 @@ sc_form_gemm (const ScDevice *device, const ScKernel *kernel, const ScCited *eff
         grade = sc_grade_weaker (grade, device->gemm_accumulate.grade);
       if (!plain)
         grade = sc_grade_weaker (grade, SC_GRADE_FITTED);
-      if (!aligned (kernel))
+      if (!sc_form_aligned (kernel))
         grade = SC_GRADE_ASSUMED;
     }
   return (ScForm) { best_s + device->launch_s.value, grade };
@@ -159,10 +164,10 @@ ScForm
 sc_form_batched (const ScDevice *device, const ScKernel *kernel)
 {
   const double peak = device->peak_flops[kernel->dtype].value * MIN (device->batched_gemm_efficiency.value, 1);
-  const double math_s = kernel->flops / peak * (aligned (kernel) ? 1 : MISALIGNED_BATCHED);
+  const double math_s = kernel->flops / peak * (sc_form_aligned (kernel) ? 1 : MISALIGNED_BATCHED);
   const double memory_s = kernel->bytes / sc_form_memory_rate (device, &device->elementwise_bytes_per_s);
   ScGrade grade = sc_grade_weaker (device->batched_gemm_efficiency.grade, device->elementwise_bytes_per_s.grade);
-  if (!aligned (kernel))
+  if (!sc_form_aligned (kernel))
     grade = SC_GRADE_ASSUMED;
   return (ScForm) { hypot (math_s, memory_s) + device->launch_s.value, grade };
 }
@@ -191,15 +196,17 @@ curve_math_s (const ScDevice *device, const ScKernel *kernel, ScGrade *grade)
 static double
 block_math_s (const ScDevice *device, const ScKernel *kernel, double efficiency)
 {
-  const double sms = device->sms.value, s = kernel->seq;
+  const double sms = device->sms.value, s = kernel->seq, queries = kernel->queries > 0 ? kernel->queries : s;
   const double rate = device->peak_flops[kernel->dtype].value * MIN (efficiency, 1);
-  const double rows = ceil (s / FLASH_BLOCK);
-  const double padded = rows * FLASH_BLOCK / s;
-  const double diagonal = kernel->causal ? (rows + 1) / rows : 1; /* blocks on it are worked on in full */
-  const double math_s = kernel->flops * padded * padded * diagonal / rate;
+  const double rows = ceil (queries / FLASH_BLOCK), columns = ceil (s / FLASH_BLOCK);
+  const double padded = rows * FLASH_BLOCK / queries * columns * FLASH_BLOCK / s;
+  const gboolean triangle = kernel->causal && kernel->window == 0;
+  /* blocks that are crossed by the diagonal, or by an end of the window, are worked on in full */
+  const double crossed = kernel->window > 0 ? 1 + (double) FLASH_BLOCK / kernel->window : triangle ? (columns + 1) / columns : 1;
+  const double math_s = kernel->flops * padded * crossed / rate;
   const double n_rows = (double) MAX (kernel->batch, 1) * kernel->heads * rows;
   const double mean_row_s = math_s * sms / n_rows; /* on one SM */
-  const double longest_s = mean_row_s * (kernel->causal ? 2 * rows / (rows + 1) : 1);
+  const double longest_s = mean_row_s * (triangle ? 2 * columns / (columns + 1) : 1);
   const double waves = ceil (n_rows / sms);
   const double filled_s = n_rows <= sms ? longest_s : MAX (math_s + FLASH_TAIL * longest_s, longest_s);
   return filled_s + FLASH_WAVE_S * waves;

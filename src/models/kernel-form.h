@@ -23,6 +23,9 @@ ScForm sc_form_memory (const ScDevice *device, const ScKernel *kernel);
 /* Alone on its link: launch and bytes over the rate. */
 ScForm sc_form_host_copy (const ScDevice *device, const ScKernel *kernel);
 
+/* Whether tensor cores read and write whole vectors of it; else it is priced as slow (assumed). */
+gboolean sc_form_aligned (const ScKernel *kernel);
+
 /* Bandwidth that @rate may claim: a cache's rate is no memory's. */
 double sc_form_memory_rate (const ScDevice *device, const ScCited *rate);
 

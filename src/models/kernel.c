@@ -140,6 +140,7 @@ sc_kernel_grouped_gemm (const char *name, ScDtype dtype, ScGemmLayout layout, co
     {
       total += rows[g];
       busy += rows[g] > 0;
+      kernel.largest = MAX (kernel.largest, rows[g]);
       for (guint i = 0; i < G_N_ELEMENTS (heights); i++)
         kernel.row_tiles[i] += (rows[g] + heights[i] - 1) / heights[i];
     }
@@ -151,7 +152,7 @@ sc_kernel_grouped_gemm (const char *name, ScDtype dtype, ScGemmLayout layout, co
     {
     case SC_GEMM_TN: kernel.bytes = e * (t * (double) k + w) + output_bytes (dtype) * t * (double) n; break;
     case SC_GEMM_NN: kernel.bytes = e * (t * (double) n + w) + output_bytes (dtype) * t * (double) k; break;
-    case SC_GEMM_NT: kernel.bytes = e * t * ((double) n + (double) k) + (kernel.accumulate ? 8 : 4) * w; break;
+    case SC_GEMM_NT: kernel.bytes = e * t * ((double) n + (double) k) + 8 * w; break; /* read and written */
     case SC_N_GEMM_LAYOUTS:
     default: g_return_val_if_reached (kernel);
     }
@@ -171,9 +172,11 @@ ScKernel
 sc_kernel_attention (const char *name, ScKernelClass class, ScDtype dtype, const ScAttentionShape *a)
 {
   const guint v = a->v_head_dim > 0 ? a->v_head_dim : a->head_dim;
-  const double e = sc_dtype_bytes (dtype), tokens = (double) a->batch * a->seq;
-  const double pairs = a->pairs > 0 ? a->pairs : a->batch * sc_attention_pairs (a->seq, a->causal, a->window);
-  const double h = a->heads, g = a->kv_heads, widths = (double) a->head_dim + v;
+  const guint queries = a->queries > 0 ? MIN (a->queries, a->seq) : a->seq;
+  const guint window = a->window < a->seq ? a->window : 0;
+  const double e = sc_dtype_bytes (dtype), keys = (double) a->batch * a->seq, tokens = (double) a->batch * queries;
+  const double pairs = a->pairs > 0 ? a->pairs : tokens / a->seq * sc_attention_pairs (a->seq, a->causal, window);
+  const double h = a->heads, g = a->kv_heads, d = a->head_dim;
   const gboolean forward = class == SC_KERNEL_FLASH_FORWARD;
   return (ScKernel){
     .name = name,
@@ -182,14 +185,17 @@ sc_kernel_attention (const char *name, ScKernelClass class, ScDtype dtype, const
     .k = a->head_dim,
     .batch = a->batch,
     .seq = a->seq,
+    .queries = queries < a->seq ? queries : 0,
+    .window = window,
     .heads = a->heads,
     .kv_heads = a->kv_heads,
     .v_head_dim = v,
-    .causal = a->causal && (a->window == 0 || a->window >= a->seq),
-    .flops = (forward ? 2 : 5) * pairs * h * widths,
+    .causal = a->causal,
+    /* forward: Q K^T, P V; backward: Q K^T again, dO V^T, P^T dO, dS K, dS^T Q */
+    .flops = 2 * pairs * h * (forward ? d + v : 3 * d + 2 * v),
     /* forward: Q, K, V, output, log-sum-exp in fp32; backward: those and four gradients, dQ added up in fp32 */
-    .bytes = forward ? tokens * (e * (h + g) * widths + 4 * h)
-                     : tokens * (2 * e * (h + g) * widths + 8 * h * a->head_dim + 4 * h),
+    .bytes = forward ? e * (tokens * h * d + keys * g * (d + v)) + output_bytes (dtype) * tokens * h * v + 4 * tokens * h
+                     : 2 * e * (tokens * h + keys * g) * (d + v) + tokens * h * (8 * d + 4),
   };
 }
 
@@ -228,13 +234,29 @@ plain_form (const ScDevice *device, const ScKernel *kernel, double sustained)
 
 /* By what a sustained rate lengthens the product, where arithmetic decides. */
 static double
-sustained_factor (const ScDevice *device, const ScKernel *kernel, double sustained, ScGrade *grade)
+sustained_factor (const ScDevice *device, const ScSampleTable *table, const ScKernel *kernel, double sustained, ScGrade *grade)
 {
-  const ScForm slow = plain_form (device, kernel, sustained), burst = plain_form (device, kernel, 1);
-  if (slow.seconds <= burst.seconds)
+  const ScCited *const efficiency = sc_samples_efficiency (device, table);
+  const double slow = sc_form_gemm (device, kernel, efficiency, sustained).seconds, burst = sc_form_gemm (device, kernel, efficiency, 1).seconds;
+  if (slow <= burst)
     return 1;
   *grade = sc_grade_weaker (*grade, device->gemm_sustained.grade);
-  return slow.seconds / burst.seconds;
+  return slow / burst;
+}
+
+/* What the samples do not tell apart rests on the form. */
+static ScGrade
+measured_grade (const ScDevice *device, const ScSampleTable *table, gboolean relative, const ScKernel *kernel, double distance)
+{
+  const gboolean product = kernel->class == SC_KERNEL_GEMM || kernel->class == SC_KERNEL_GROUPED_GEMM;
+  ScGrade grade = distance <= 0 ? SC_GRADE_MEASURED : distance <= SC_SAMPLES_NEAR ? SC_GRADE_INTERPOLATED : SC_GRADE_FITTED;
+  if (relative || kernel->queries > 0 || (product && kernel->layout != SC_GEMM_TN && !table->by_layout))
+    grade = sc_grade_weaker (grade, SC_GRADE_FITTED);
+  if (product && kernel->accumulate && !table->accumulates)
+    grade = sc_grade_weaker (grade, device->gemm_accumulate.grade);
+  if (kernel->flops > 0 && kernel->seq == 0 && distance > 0 && !sc_form_aligned (kernel))
+    grade = SC_GRADE_ASSUMED;
+  return grade;
 }
 
 static ScForm
@@ -242,10 +264,9 @@ measured_form (const ScDevice *device, const ScSampleTable *table, gboolean rela
 {
   double distance;
   ScForm form = { sc_samples_predict (device, table, kernel, SC_HOLD_NOTHING, &distance), SC_GRADE_FITTED };
-  if (!relative)
-    form.grade = distance <= 0 ? SC_GRADE_MEASURED : distance <= SC_SAMPLES_NEAR ? SC_GRADE_INTERPOLATED : SC_GRADE_FITTED;
+  form.grade = measured_grade (device, table, relative, kernel, distance);
   if (sustained < 1)
-    form.seconds *= sustained_factor (device, kernel, sustained, &form.grade);
+    form.seconds *= sustained_factor (device, table, kernel, sustained, &form.grade);
   if (kernel->flops > 0) /* a sample may have been lucky, no GPU beats its datasheet for hours */
     form.seconds = MAX (form.seconds, kernel->flops / device->peak_flops[kernel->dtype].value + device->launch_s.value);
   return form;
@@ -270,7 +291,7 @@ sc_kernel_cost (const ScDevice *device, const ScKernel *kernel, double speed)
 
 /* --- what was asked before --- */
 
-#define KEY_WORDS 18
+#define KEY_WORDS 20
 
 typedef struct
 {
@@ -305,7 +326,7 @@ key_of (const ScDevice *device, const ScKernel *k, double speed)
     (guint64) k->class | (guint64) k->dtype << 8 | (guint64) k->layout << 16 | (guint64) k->op << 24 | (guint64) (k->accumulate != 0) << 32
         | (guint64) (k->causal != 0) << 33,
     k->m, k->n, k->k, k->batch, k->row_tiles[0], k->row_tiles[1], k->row_tiles[2], bits (k->flops), bits (k->bytes), k->seq, k->heads,
-    k->kv_heads, k->v_head_dim, k->row, 0,
+    k->kv_heads, k->v_head_dim, k->row, k->queries, k->window, k->largest,
   } };
 }
 

@@ -11,7 +11,7 @@ typedef enum
   SC_KERNEL_BATCHED_GEMM,   /* batch x (m x n x k): unfused attention */
   SC_KERNEL_GROUPED_GEMM,   /* batch groups in one launch, each with rows of its own: experts */
   SC_KERNEL_FLASH_FORWARD,  /* flops (causal = half), seq, bytes */
-  SC_KERNEL_FLASH_BACKWARD, /* same; flops = 2.5 x forward (MODELLING 4.3) */
+  SC_KERNEL_FLASH_BACKWARD, /* same; flops = 2.5 x forward (MODELLING 4.3), of V of another width 3 products with Q's and 2 with V's */
   SC_KERNEL_ELEMENTWISE,    /* bytes read + written */
   SC_KERNEL_REDUCTION,      /* bytes; norms, softmax, cross entropy */
   SC_KERNEL_OPTIMIZER,      /* bytes */
@@ -77,9 +77,12 @@ typedef struct
   ScGemmLayout  layout;         /* GEMM */
   gboolean      accumulate;     /* adds into an fp32 buffer (weight gradients) */
   guint64       row_tiles[3];   /* grouped: tiles of 256, 128, 64 rows over all groups */
+  guint64       largest;        /* grouped: rows of the largest group */
   double        flops;          /* executed FLOPs, 2 m n k batch for GEMMs; 0 for memory-bound kernels */
   double        bytes;          /* HBM traffic, read + written */
-  guint         seq;            /* flash: sequence length */
+  guint         seq;            /* flash: sequence length, of the keys */
+  guint         queries;        /* flash: of them on this GPU (context parallelism); 0: all */
+  guint         window;         /* flash: keys that a query sees at most; 0: all */
   guint         heads, kv_heads, v_head_dim; /* flash, of this GPU; heads 0: not said */
   gboolean      causal;         /* flash */
   ScMemoryOp    op;             /* memory-bound */
@@ -109,6 +112,7 @@ ScKernel sc_kernel_grouped_gemm (const char *name, ScDtype dtype, ScGemmLayout l
 typedef struct
 {
   guint    batch, seq, heads, kv_heads, head_dim, v_head_dim; /* v_head_dim 0: as head_dim */
+  guint    queries; /* of each sequence on this GPU; 0: all */
   gboolean causal;
   guint    window; /* 0: all */
   double   pairs;  /* query-key pairs of one head over the whole batch; 0: batch equal sequences of seq (MODELLING 1.3) */

@@ -539,12 +539,10 @@ flash (Pass *p, const char *name, ScKernelClass class)
     .heads = p->heads,
     .kv_heads = p->kv_heads,
     .head_dim = p->model->head_dim,
+    .queries = p->shape->seq / p->plan->cp,
     .causal = TRUE,
-    .pairs = p->t * p->shape->seq / 2,
   };
-  ScKernel attention = sc_kernel_attention (name, class, p->plan->dtype, &shape);
-  attention.bytes /= p->plan->cp;
-  kernel (p, attention);
+  kernel (p, sc_kernel_attention (name, class, p->plan->dtype, &shape));
 }
 
 /* Q, K, V to the attention output.  Births: the core's tensors and PROJ_IN, unless it is @repeated. */

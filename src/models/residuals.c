@@ -21,6 +21,7 @@ sc_residuals_clear (ScResiduals *residuals)
 {
   g_clear_pointer (&residuals->x, g_free);
   g_clear_pointer (&residuals->y, g_free);
+  g_clear_pointer (&residuals->repeats, g_free);
   residuals->n = 0;
 }
 
@@ -102,7 +103,7 @@ sc_residuals_at (const ScResiduals *r, const double *x, ScHoldOut hold_out)
           const double k = exp (-distance (p, r->x + (gsize) near[j].index * r->n_dims, r->n_dims));
           covariance[i * n + j] = covariance[j * n + i] = k;
         }
-      covariance[i * n + i] = 1 + NUGGET;
+      covariance[i * n + i] = 1 + NUGGET / (r->repeats != NULL ? r->repeats[near[i].index] : 1);
       ones[i] = 1;
       values[i] = r->y[near[i].index];
     }

@@ -15,7 +15,8 @@ typedef struct
 {
   guint   n, n_dims;
   double *x; /* [n * n_dims] owned */
-  double *y; /* [n] owned: ln (measured / formula) */
+  double *y; /* [n] owned: ln (measured / formula); of a place measured several times their mean */
+  double *repeats; /* [n] owned: measurements of each place; NULL: one of each */
 } ScResiduals;
 
 /* Points that a prediction must not see, so that it can be judged. */

@@ -22,7 +22,12 @@
 #define BYTES_LENGTH 2
 #define ROW_LENGTH 2
 
-/* Between other kernels altogether: layouts, causal and full. */
+/* Distance of layouts, and of sums into fp32 from plain ones: other kernels of one family, alike in what a shape costs. */
+#define LAYOUT 0.5
+#define ACCUMULATED 0.5
+#define IMBALANCE_LENGTH 1 /* of experts: largest over mean */
+
+/* Between other kernels altogether: causal and full attention, with a window and without. */
 #define APART 2.0
 
 /* No measured kernel was farther from its form; a wild sample must not run away with its neighbourhood. */
@@ -38,6 +43,10 @@ sc_sample_table_free (ScSampleTable *table)
   sc_cited_clear (&table->efficiency);
   g_free (table->kernels);
   g_free (table->seconds);
+  for (guint i = 0; table->rows != NULL && i < table->n; i++)
+    g_free (table->rows[i]);
+  g_free (table->rows);
+  g_free (table->n_rows);
   sc_residuals_clear (&table->residuals);
   g_free (table);
 }
@@ -55,41 +64,45 @@ coordinates (const ScSampleTable *table, const ScKernel *k, double *x)
   switch (table->class)
     {
     case SC_KERNEL_GEMM:
-      x[0] = log2_of ((double) k->m) / M_LENGTH;
-      x[1] = log2_of ((double) k->n) / N_LENGTH;
-      x[2] = log2_of ((double) k->k) / K_LENGTH;
-      x[3] = table->by_layout ? k->layout / APART : 0;
-      return 4;
     case SC_KERNEL_BATCHED_GEMM:
     case SC_KERNEL_GROUPED_GEMM:
       x[0] = log2_of ((double) k->m) / M_LENGTH;
       x[1] = log2_of ((double) k->n) / N_LENGTH;
       x[2] = log2_of ((double) k->k) / K_LENGTH;
-      x[3] = table->by_layout ? k->layout * APART : 0;
+      x[3] = (table->by_layout ? k->layout * LAYOUT : 0) + (table->accumulates && k->accumulate ? ACCUMULATED : 0);
+      if (table->class == SC_KERNEL_GEMM)
+        return 4;
       x[4] = log2_of ((double) k->batch) / BATCH_LENGTH;
-      return 5;
+      if (table->class == SC_KERNEL_BATCHED_GEMM)
+        return 5;
+      x[5] = log2_of ((double) k->largest / (double) MAX (k->m, 1)) / IMBALANCE_LENGTH;
+      return 6;
     case SC_KERNEL_FLASH_FORWARD:
     case SC_KERNEL_FLASH_BACKWARD:
-      x[0] = log2_of (k->seq) / SEQ_LENGTH;
-      x[1] = log2_of ((double) MAX (k->batch, 1) * k->heads) / ROWS_LENGTH;
-      x[2] = log2_of ((double) k->heads / MAX (k->kv_heads, 1)) / GROUP_LENGTH;
-      x[3] = log2_of (((double) k->k + k->v_head_dim) / 2) / HEAD_LENGTH;
-      x[4] = k->causal ? APART : 0;
-      return 5;
+      {
+        const double queries = k->queries > 0 ? k->queries : k->seq;
+        x[0] = log2_of (k->seq) / SEQ_LENGTH;
+        x[1] = log2_of ((double) MAX (k->batch, 1) * k->heads * (queries / MAX (k->seq, 1))) / ROWS_LENGTH;
+        x[2] = log2_of ((double) k->heads / MAX (k->kv_heads, 1)) / GROUP_LENGTH;
+        x[3] = log2_of (((double) k->k + k->v_head_dim) / 2) / HEAD_LENGTH;
+        x[4] = k->causal ? APART : 0;
+        x[5] = k->window > 0 ? APART + log2_of (k->window) / SEQ_LENGTH : 0;
+        return 6;
+      }
     case SC_KERNEL_ELEMENTWISE:
     case SC_KERNEL_REDUCTION:
     case SC_KERNEL_OPTIMIZER:
     case SC_KERNEL_HOST_COPY:
       x[0] = log2_of (k->bytes) / BYTES_LENGTH;
-      x[1] = log2_of (k->row) / ROW_LENGTH;
+      x[1] = table->usual_row > 0 ? log2_of (k->row > 0 ? k->row : table->usual_row) / ROW_LENGTH : 0;
       return 2;
     case SC_N_KERNEL_CLASSES:
     default: g_return_val_if_reached (0);
     }
 }
 
-static const ScCited *
-efficiency_of (const ScDevice *device, const ScSampleTable *table)
+const ScCited *
+sc_samples_efficiency (const ScDevice *device, const ScSampleTable *table)
 {
   return table->efficiency.value > 0 ? &table->efficiency : &device->gemm_tile_efficiency;
 }
@@ -100,10 +113,10 @@ form_s (const ScDevice *device, const ScSampleTable *table, const ScKernel *kern
   switch (table->class)
     {
     case SC_KERNEL_GEMM:
-    case SC_KERNEL_GROUPED_GEMM: return sc_form_gemm (device, kernel, efficiency_of (device, table), 1).seconds;
+    case SC_KERNEL_GROUPED_GEMM: return sc_form_gemm (device, kernel, sc_samples_efficiency (device, table), 1).seconds;
     case SC_KERNEL_BATCHED_GEMM: return sc_form_batched (device, kernel).seconds;
     case SC_KERNEL_FLASH_FORWARD:
-    case SC_KERNEL_FLASH_BACKWARD: return sc_form_attention (device, kernel, efficiency_of (device, table)).seconds;
+    case SC_KERNEL_FLASH_BACKWARD: return sc_form_attention (device, kernel, sc_samples_efficiency (device, table)).seconds;
     case SC_KERNEL_ELEMENTWISE:
     case SC_KERNEL_REDUCTION:
     case SC_KERNEL_OPTIMIZER: return sc_form_memory (device, kernel).seconds;
@@ -113,21 +126,79 @@ form_s (const ScDevice *device, const ScSampleTable *table, const ScKernel *kern
     }
 }
 
+/* What coordinates depend on beside the kernel. */
+static void
+look_over (ScSampleTable *table)
+{
+  double sum_ln = 0;
+  guint n = 0;
+  table->accumulates = FALSE;
+  for (guint i = 0; i < table->n; i++)
+    {
+      table->accumulates |= table->kernels[i].accumulate;
+      if (table->kernels[i].row > 0)
+        {
+          sum_ln += log (table->kernels[i].row);
+          n++;
+        }
+    }
+  table->usual_row = n > 0 ? exp (sum_ln / n) : 0;
+}
+
+typedef struct
+{
+  double x[SC_RESIDUALS_MAX_DIMS];
+} Place;
+
+static guint
+place_hash (gconstpointer data)
+{
+  const Place *const place = data;
+  guint64 h = 0;
+  for (guint d = 0; d < SC_RESIDUALS_MAX_DIMS; d++)
+    {
+      guint64 word;
+      memcpy (&word, &place->x[d], sizeof word);
+      h = (h ^ word) * G_GUINT64_CONSTANT (0x9e3779b97f4a7c15) + (h >> 29);
+    }
+  return (guint) (h >> 32);
+}
+
+static gboolean
+place_equal (gconstpointer a, gconstpointer b)
+{
+  return memcmp (a, b, sizeof (Place)) == 0;
+}
+
+/* One residual for each place, in the order in which the samples first come to it. */
 static void
 take_residuals (const ScDevice *device, ScSampleTable *table)
 {
   ScResiduals *const r = &table->residuals;
   sc_residuals_clear (r);
-  double x[SC_RESIDUALS_MAX_DIMS];
-  r->n = table->n;
-  r->n_dims = table->n > 0 ? coordinates (table, &table->kernels[0], x) : 0;
-  r->x = g_new (double, (gsize) r->n * MAX (r->n_dims, 1));
-  r->y = g_new (double, MAX (r->n, 1));
+  look_over (table);
+  g_autofree Place *places = g_new0 (Place, MAX (table->n, 1));
+  g_autoptr (GHashTable) known = g_hash_table_new (place_hash, place_equal); /* place -> index + 1 */
+  r->y = g_new0 (double, MAX (table->n, 1));
+  r->repeats = g_new0 (double, MAX (table->n, 1));
   for (guint i = 0; i < table->n; i++)
     {
-      coordinates (table, &table->kernels[i], r->x + (gsize) i * r->n_dims);
-      r->y[i] = CLAMP (log (table->seconds[i] / form_s (device, table, &table->kernels[i])), -MOST_LN, MOST_LN);
+      Place *const place = &places[r->n];
+      *place = (Place) { { 0 } };
+      r->n_dims = coordinates (table, &table->kernels[i], place->x);
+      guint at = GPOINTER_TO_UINT (g_hash_table_lookup (known, place));
+      if (at == 0)
+        {
+          at = ++r->n;
+          g_hash_table_insert (known, place, GUINT_TO_POINTER (at));
+        }
+      const double y = CLAMP (log (table->seconds[i] / form_s (device, table, &table->kernels[i])), -MOST_LN, MOST_LN);
+      r->repeats[at - 1]++;
+      r->y[at - 1] += (y - r->y[at - 1]) / r->repeats[at - 1];
     }
+  r->x = g_new (double, (gsize) MAX (r->n, 1) * MAX (r->n_dims, 1));
+  for (guint i = 0; i < r->n; i++)
+    memcpy (r->x + (gsize) i * r->n_dims, places[i].x, r->n_dims * sizeof (double));
 }
 
 void

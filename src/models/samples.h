@@ -18,8 +18,14 @@ struct ScSampleTable
   guint         n;
   ScKernel     *kernels;    /* [n] owned */
   double       *seconds;    /* [n] owned */
-  gboolean      by_layout;  /* GEMM: samples tell TN, NN, NT apart, and their accumulation */
-  ScResiduals   residuals;  /* filled by sc_device_prepare() */
+  guint64     **rows;       /* [n] grouped: rows of each group, owned; NULL: no such table */
+  guint        *n_rows;     /* [n] groups, those without rows too */
+  gboolean      by_layout;  /* products: samples tell TN, NN, NT apart */
+
+  /* found by sc_device_prepare() */
+  gboolean      accumulates; /* some samples add into fp32: those that do are told apart from those that do not */
+  double        usual_row;  /* of norms and softmax, where a kernel does not say; 0: no sample says */
+  ScResiduals   residuals;
 };
 
 void sc_sample_table_free (ScSampleTable *table);
@@ -36,6 +42,9 @@ const ScSampleTable *sc_device_samples (const ScDevice *device, const ScKernel *
  * out.  *ret_distance as in ScResidual. */
 double sc_samples_predict (const ScDevice *device, const ScSampleTable *table, const ScKernel *kernel, ScHoldOut hold_out,
                            double *ret_distance);
+
+/* The efficiency that the form under @table runs at on @device. */
+const ScCited *sc_samples_efficiency (const ScDevice *device, const ScSampleTable *table);
 
 /* Up to this distance a prediction counts as interpolated. */
 #define SC_SAMPLES_NEAR 1.0
