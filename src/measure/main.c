@@ -393,6 +393,7 @@ run_all (Run *run)
   scm_progress_init (&run->progress, run->plan.n_items, run->options.verbose, started_s);
   if (run->output.cut_bytes > 0)
     scm_progress_note (&run->progress, "%s: its last line was cut off and is taken away", run->options.output);
+                                 .power_limit_w = run->gpu.power_limit_w,
   if (run->output.n_ignored > 0)
     scm_progress_note (&run->progress, "%s: %zu lines are no samples and are ignored", run->options.output,
                        run->output.n_ignored);
