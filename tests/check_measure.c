@@ -523,6 +523,19 @@ read_line (ScmOptions *options, ScmText *message, const char *line)
   return scm_options_read (options, argc, kept, message);
 }
 
+START_TEST (a_budget_ends_when_it_would_have_without_a_restart)
+{
+  ScmOptions options;
+  ScmText message = { 0 };
+  ck_assert (read_line (&options, &message, "x"));
+  ck_assert_double_eq (scm_budget_end (&options, 100), INFINITY);
+  ck_assert (read_line (&options, &message, "x --budget 60"));
+  ck_assert_double_eq (scm_budget_end (&options, 100), 160);
+  ck_assert (read_line (&options, &message, "x --budget 60 --avoid k --deadline=130.250"));
+  ck_assert_double_eq (scm_budget_end (&options, 100), 130.25);
+}
+END_TEST
+
 START_TEST (options_are_read_in_every_spelling)
 {
   ScmOptions options;
@@ -553,7 +566,7 @@ static const struct
   { "x --only gemm,gem", "unknown class \"gem\"" }, { "x --only", "is missing" },
   { "x --help=1", "takes no value" },               { "x --outputs a", "unknown option" },
   { "x -z", "unknown option" },                     { "x a", "expected only options" },
-  { "x --", "expected only options" },              { "x -", "expected only options" },
+  { "x --deadline now", "expected seconds" },       { "x --", "expected only options" },              { "x -", "expected only options" },
 };
 
 START_TEST (bad_command_lines_are_refused_in_one_line)
@@ -602,11 +615,13 @@ measure_suite (void)
   tcase_add_test (tc, fp8_products_are_those_that_tensor_cores_take);
   tcase_add_test (tc, what_is_worth_most_comes_first_and_classes_take_turns);
   tcase_add_test (tc, only_the_classes_asked_for_are_planned);
+  tcase_add_test (tc, what_depends_on_the_number_of_gpus_says_it);
   tcase_add_test (tc, a_budget_passes_over_what_does_not_fit);
   tcase_add_test (tc, every_sample_is_one_line_of_json_with_its_class_keys);
   tcase_add_loop_test (tc, json_is_read_strictly, 0, G_N_ELEMENTS (lines));
   tcase_add_test (tc, deep_or_long_json_does_no_harm);
   tcase_add_test (tc, samples_of_the_same_machine_are_not_repeated);
+  tcase_add_test (tc, samples_under_another_power_limit_are_repeated);
   tcase_add_test (tc, hostile_lines_are_counted_and_left);
   tcase_add_test (tc, a_cut_last_line_is_taken_away_and_appending_goes_on);
   tcase_add_test (tc, a_new_file_is_made_and_used_by_one_alone);
@@ -614,14 +629,13 @@ measure_suite (void)
   tcase_add_test (tc, what_cannot_be_written_is_said_before_measuring);
   tcase_add_test (tc, median_and_spread_are_those_of_the_sorted_values);
   tcase_add_loop_test (tc, durations_have_a_unit_or_are_seconds, 0, G_N_ELEMENTS (durations));
+  tcase_add_test (tc, a_budget_ends_when_it_would_have_without_a_restart);
   tcase_add_test (tc, options_are_read_in_every_spelling);
-  tcase_add_test (tc, what_depends_on_the_number_of_gpus_says_it);
   tcase_add_loop_test (tc, bad_command_lines_are_refused_in_one_line, 0, G_N_ELEMENTS (bad));
   tcase_add_test (tc, the_search_path_comes_before_the_loader);
   suite_add_tcase (suite, tc);
   return suite;
 }
-  tcase_add_test (tc, samples_under_another_power_limit_are_repeated);
 
 int
 main (void)

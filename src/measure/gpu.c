@@ -73,6 +73,25 @@ scm_gpu_is_lost (void)
   return lost;
 }
 
+void
+scm_gpu_probe (const ScmGpu *gpu, int device)
+{
+  /* The first answer may be an old error of a context that goes on; one that comes twice stays. */
+  int n_failed = 0;
+  for (int i = 0; i < 2; i++)
+    {
+      cudaError_t error = cudaSetDevice (device);
+      if (error == cudaSuccess)
+        error = cudaDeviceSynchronize ();
+      cudaGetLastError ();
+      n_failed += error != cudaSuccess;
+      lost |= is_sticky (error);
+    }
+  lost |= n_failed == 2;
+  if (device != gpu->device)
+    cudaSetDevice (gpu->device);
+}
+
 int
 scm_gpu_count (ScmText *message)
 {

@@ -69,6 +69,9 @@ ScmOutcome scm_check_cuda (ScmGpu *gpu, cudaError_t error, const char *what);
 /* True once an error made the context useless: only a new process can go on. */
 bool scm_gpu_is_lost (void);
 
+/* After a failure of whatever kind: finds out whether @device is lost.  gpu->message stays. */
+void scm_gpu_probe (const ScmGpu *gpu, int device);
+
 /* At least @bytes at *ret_pool, aligned; what was there before is gone.  SKIPPED when the GPU has less. */
 ScmOutcome scm_pool (ScmGpu *gpu, size_t bytes, char **ret_pool);
 

@@ -26,7 +26,7 @@ enum
   N_FIELDS
 };
 
-/* Sessions of the file that were of the same GPU, driver and CUDA, and which libraries were the same. */
+/* Sessions of the file that were of the same GPU, power limit, driver and CUDA, and which libraries were the same. */
 typedef struct
 {
   char *name;
