@@ -57,7 +57,7 @@ run_load (ScmGpu *gpu, ScmLoad *load, const ScmItem *item, double seconds, ScmRe
       event[1] = event[2];
       event[2] = oldest;
     }
-  scm_read_sensors (gpu, result); /* the last block still runs */
+  scm_read_sensors (gpu, gpu->stream, scm_now_s () - from_s, result); /* the last block still runs */
   if (outcome == SCM_DONE)
     outcome = scm_check_cuda (gpu, cudaStreamSynchronize (gpu->stream), "cudaStreamSynchronize");
   else
