@@ -198,6 +198,11 @@ scm_run_memory (ScmGpu *gpu, const ScmItem *item, ScmResult *result)
 {
   Memory memory = { .launch = launchers[item->memory_op], .layout = lay_out (item, gpu->sms) };
   const Layout *l = &memory.layout;
+  /* The kernel has a little of its own besides. */
+  const size_t shared = scm_op_shared (item->memory_op, item->shape);
+  if (shared > 0 && shared + 512 > gpu->shared_bytes)
+    return scm_say (gpu, SCM_SKIPPED, "a block needs %zu KiB of shared memory, this GPU has %zu KiB", shared / 1024,
+                    gpu->shared_bytes / 1024);
   size_t set = SCM_ALIGN (4 * (size_t) l->index_n), table = 0;
   for (int i = 0; i < 5; i++)
     *(i == 0 && l->table_in ? &table : &set) += SCM_ALIGN (l->in[i]);
