@@ -99,7 +99,7 @@ ScmOutcome scm_time (ScmGpu *gpu, ScmIssue issue, void *data, double limit_s, Sc
 /* The same with company.  A block is as many executions as are timed together. */
 typedef struct
 {
-  double block_us;                               /* about; one execution when that is longer */
+  double block_us;                                /* about; one execution when that is longer */
   ScmOutcome (*before) (ScmGpu *gpu, void *data); /* before a block is enqueued, not timed; or NULL */
   /* When it is over; gpu->start is where it began.  Whether it counts.  Or NULL. */
   ScmOutcome (*after) (ScmGpu *gpu, void *data, double block_us, bool *ret_counts);

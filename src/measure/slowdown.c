@@ -164,6 +164,7 @@ look_back (ScmGpu *gpu, void *data, double block_us, bool *ret_counts)
 static ScmOutcome
 wait_beside (ScmGpu *gpu, const Beside *beside)
 {
+  SCM_TRY_CUDA (gpu, cudaSetDevice (gpu->device)); /* whatever NCCL left */
   if (beside->ranks != NULL)
     for (int i = 0; i < beside->ranks->n; i++)
       SCM_TRY_CUDA (gpu, cudaStreamSynchronize (beside->ranks->stream[i]));
