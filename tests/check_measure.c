@@ -141,6 +141,29 @@ START_TEST (only_the_classes_asked_for_are_planned)
 }
 END_TEST
 
+static gboolean
+is_planned (int gpus, const char *key)
+{
+  ScmPlan plan;
+  gboolean found = FALSE;
+  scm_plan_init (&plan, gpus, 0, ALL_CLASSES);
+  for (size_t i = 0; i < plan.n_items; i++)
+    found |= strcmp (plan.items[i].key, key) == 0;
+  scm_plan_clear (&plan);
+  return found;
+}
+
+START_TEST (what_depends_on_the_number_of_gpus_says_it)
+{
+  ck_assert (is_planned (8, "slowdown gemm 8192 beside collective 8 gpus"));
+  ck_assert (is_planned (4, "slowdown gemm 8192 beside collective 4 gpus"));
+  ck_assert (!is_planned (4, "slowdown gemm 8192 beside collective 8 gpus"));
+  ck_assert (!is_planned (1, "slowdown gemm 8192 beside collective 1 gpus"));
+  ck_assert (is_planned (1, "slowdown memory 67108864 beside copy h2d"));
+  ck_assert (is_planned (1, "slowdown gemm 4096 beside held_sms 16"));
+}
+END_TEST
+
 START_TEST (a_budget_passes_over_what_does_not_fit)
 {
   ScmItem items[] = { { .seconds = 60 }, { .seconds = 1 }, { .seconds = 5 } };
@@ -262,7 +285,7 @@ END_TEST
   "{\"class\":\"" class "\",\"session\":\"" session "\",\"gpu\":\"X\",\"key\":\"" key "\",\"time_us\":1}\n"
 
 static const ScmIdentity identity
-    = { .gpu = "X", .driver = "570", .cuda = "13.0", .cublaslt = "13.1.0", .cudnn = "9.19.0", .nccl = NULL };
+    = { .gpu = "X", .driver = "570", .cuda = "13.0", .power_limit_w = 0, .cublaslt = "13.1.0", .cudnn = "9.19.0", .nccl = NULL };
 
 static gboolean
 has (const ScmOutput *output, const char *key)
@@ -293,6 +316,37 @@ START_TEST (samples_of_the_same_machine_are_not_repeated)
   ck_assert_uint_eq (output.n_samples, 8);
   ck_assert_uint_eq (output.n_ignored, 0);
   scm_output_close (&output);
+}
+END_TEST
+
+#define LIMITED(name, limit)                                                                                          \
+  "{\"class\":\"session\",\"session\":\"" name "\",\"gpu\":\"X\",\"driver\":\"570\",\"cuda\":\"13.0\"" limit                 \
+  ",\"cublaslt\":\"13.1.0\",\"cudnn\":null,\"nccl\":null}\n" SAMPLE ("gemm", name, name)
+
+START_TEST (samples_under_another_power_limit_are_repeated)
+{
+  static const char text[] = LIMITED ("none", "") LIMITED ("all", ",\"power_limit_w\":700") LIMITED ("less", ",\"power_limit_w\":500")
+      LIMITED ("odd", ",\"power_limit_w\":\"700\"") LIMITED ("null", ",\"power_limit_w\":null");
+  static const struct
+  {
+    int watts;
+    const char *has, *has_not[4];
+  } cases[] = {
+    { 0, "none", { "all", "less" } }, { 700, "all", { "none", "less", "odd", "null" } }, { 500, "less", { "none", "all", "odd", "null" } },
+    { 600, NULL, { "none", "all", "less", "odd" } },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      ScmIdentity limited = identity;
+      ScmOutput output = { .fd = -1 };
+      limited.power_limit_w = cases[i].watts;
+      scm_output_read (&output, text, sizeof text - 1, &limited);
+      ck_assert (cases[i].has == NULL || has (&output, cases[i].has));
+      for (guint j = 0; j < G_N_ELEMENTS (cases[i].has_not) && cases[i].has_not[j] != NULL; j++)
+        ck_assert_msg (!has (&output, cases[i].has_not[j]), "%d W: %s", cases[i].watts, cases[i].has_not[j]);
+      ck_assert_uint_eq (output.n_samples, 5);
+      scm_output_close (&output);
+    }
 }
 END_TEST
 
@@ -469,6 +523,19 @@ read_line (ScmOptions *options, ScmText *message, const char *line)
   return scm_options_read (options, argc, kept, message);
 }
 
+START_TEST (a_budget_ends_when_it_would_have_without_a_restart)
+{
+  ScmOptions options;
+  ScmText message = { 0 };
+  ck_assert (read_line (&options, &message, "x"));
+  ck_assert_double_eq (scm_budget_end (&options, 100), INFINITY);
+  ck_assert (read_line (&options, &message, "x --budget 60"));
+  ck_assert_double_eq (scm_budget_end (&options, 100), 160);
+  ck_assert (read_line (&options, &message, "x --budget 60 --avoid k --deadline=130.250"));
+  ck_assert_double_eq (scm_budget_end (&options, 100), 130.25);
+}
+END_TEST
+
 START_TEST (options_are_read_in_every_spelling)
 {
   ScmOptions options;
@@ -499,7 +566,7 @@ static const struct
   { "x --only gemm,gem", "unknown class \"gem\"" }, { "x --only", "is missing" },
   { "x --help=1", "takes no value" },               { "x --outputs a", "unknown option" },
   { "x -z", "unknown option" },                     { "x a", "expected only options" },
-  { "x --", "expected only options" },              { "x -", "expected only options" },
+  { "x --deadline now", "expected seconds" },       { "x --", "expected only options" },              { "x -", "expected only options" },
 };
 
 START_TEST (bad_command_lines_are_refused_in_one_line)
@@ -548,11 +615,13 @@ measure_suite (void)
   tcase_add_test (tc, fp8_products_are_those_that_tensor_cores_take);
   tcase_add_test (tc, what_is_worth_most_comes_first_and_classes_take_turns);
   tcase_add_test (tc, only_the_classes_asked_for_are_planned);
+  tcase_add_test (tc, what_depends_on_the_number_of_gpus_says_it);
   tcase_add_test (tc, a_budget_passes_over_what_does_not_fit);
   tcase_add_test (tc, every_sample_is_one_line_of_json_with_its_class_keys);
   tcase_add_loop_test (tc, json_is_read_strictly, 0, G_N_ELEMENTS (lines));
   tcase_add_test (tc, deep_or_long_json_does_no_harm);
   tcase_add_test (tc, samples_of_the_same_machine_are_not_repeated);
+  tcase_add_test (tc, samples_under_another_power_limit_are_repeated);
   tcase_add_test (tc, hostile_lines_are_counted_and_left);
   tcase_add_test (tc, a_cut_last_line_is_taken_away_and_appending_goes_on);
   tcase_add_test (tc, a_new_file_is_made_and_used_by_one_alone);
@@ -560,6 +629,7 @@ measure_suite (void)
   tcase_add_test (tc, what_cannot_be_written_is_said_before_measuring);
   tcase_add_test (tc, median_and_spread_are_those_of_the_sorted_values);
   tcase_add_loop_test (tc, durations_have_a_unit_or_are_seconds, 0, G_N_ELEMENTS (durations));
+  tcase_add_test (tc, a_budget_ends_when_it_would_have_without_a_restart);
   tcase_add_test (tc, options_are_read_in_every_spelling);
   tcase_add_loop_test (tc, bad_command_lines_are_refused_in_one_line, 0, G_N_ELEMENTS (bad));
   tcase_add_test (tc, the_search_path_comes_before_the_loader);

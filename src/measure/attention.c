@@ -12,7 +12,10 @@
 typedef struct
 {
   ScmSdpa sdpa;
+  ScmSdpa forward; /* makes the output and the statistics that backward needs */
   cudnnBackendDescriptor_t pack[MAX_SETS];
+  void *d_q_sum[MAX_SETS];
+  size_t cleared_bytes; /* of d_q_sum, before each execution */
   int n_sets;
 } Fused;
 
@@ -27,9 +30,11 @@ static ScmOutcome
 issue_fused (ScmGpu *gpu, void *data, int i)
 {
   const Fused *fused = data;
-  return check_cudnn (
-      gpu, gpu->libraries.cudnnBackendExecute (gpu->libraries.cudnn, fused->sdpa.plan, fused->pack[i % fused->n_sets]),
-      "execution");
+  const int set = i % fused->n_sets;
+  if (fused->cleared_bytes > 0)
+    SCM_TRY_CUDA (gpu, cudaMemsetAsync (fused->d_q_sum[set], 0, fused->cleared_bytes, gpu->stream));
+  return check_cudnn (gpu, gpu->libraries.cudnnBackendExecute (gpu->libraries.cudnn, fused->sdpa.plan, fused->pack[set]),
+                      "execution");
 }
 
 static ScmOutcome
@@ -37,6 +42,18 @@ build_failed (ScmGpu *gpu, const ScmSdpa *sdpa)
 {
   return scm_say (gpu, SCM_FAILED, "cuDNN, %s: %s (%d)", sdpa->failed_at,
                   sdpa->failed > 0 ? gpu->libraries.cudnnGetErrorString (sdpa->failed) : "not supported", sdpa->failed);
+}
+
+/* Forward once over @tensors, so that what backward reads belongs together: from statistics that are made up the
+ * probabilities overflow. */
+static ScmOutcome
+run_forward (ScmGpu *gpu, Fused *fused, void *const tensors[SCM_SDPA_N_TENSORS], void *workspace)
+{
+  const cudnnBackendDescriptor_t pack = scm_sdpa_pack (&fused->forward, tensors, workspace);
+  if (pack == NULL)
+    return build_failed (gpu, &fused->forward);
+  return check_cudnn (gpu, gpu->libraries.cudnnBackendExecute (gpu->libraries.cudnn, fused->forward.plan, pack),
+                      "execution of forward");
 }
 
 static ScmOutcome
@@ -55,6 +72,16 @@ run_fused (ScmGpu *gpu, const ScmItem *item, Fused *fused, ScmResult *result)
     return scm_say (gpu, SCM_SKIPPED, "cuDNN is missing");
   if (!scm_sdpa_build (sdpa, &gpu->libraries, gpu->libraries.cudnn, NULL, &shape))
     return build_failed (gpu, sdpa);
+  if (shape.backward)
+    {
+      ScmSdpaShape forward = shape;
+      forward.backward = false;
+      if (!scm_sdpa_build (&fused->forward, &gpu->libraries, gpu->libraries.cudnn, NULL, &forward))
+        return build_failed (gpu, &fused->forward);
+      /* Before 9.6 frameworks clear it, and the kernel adds to it; since then cuDNN does. */
+      if (gpu->libraries.cudnnGetVersion () < 90600)
+        fused->cleared_bytes = sdpa->bytes[SCM_SDPA_D_Q_SUM];
+    }
 
   size_t set = 0;
   char *pool;
@@ -63,7 +90,9 @@ run_fused (ScmGpu *gpu, const ScmItem *item, Fused *fused, ScmResult *result)
   fused->n_sets = scm_rotation (gpu, set);
   if (fused->n_sets > MAX_SETS)
     fused->n_sets = MAX_SETS;
-  const size_t workspace = SCM_ALIGN ((size_t) sdpa->workspace_bytes + 1);
+  const int64_t wanted
+      = sdpa->workspace_bytes > fused->forward.workspace_bytes ? sdpa->workspace_bytes : fused->forward.workspace_bytes;
+  const size_t workspace = SCM_ALIGN ((size_t) wanted + 1);
   SCM_TRY (scm_pool (gpu, set * (size_t) fused->n_sets + workspace, &pool));
   for (int s = 0; s < fused->n_sets; s++)
     {
@@ -75,17 +104,14 @@ run_fused (ScmGpu *gpu, const ScmItem *item, Fused *fused, ScmResult *result)
             continue;
           tensors[t] = at;
           at += SCM_ALIGN (sdpa->bytes[t]);
-          if (t == SCM_SDPA_STATS)
-            {
-              /* About what softmax of such scores has, so that probabilities neither vanish nor overflow. */
-              SCM_TRY (scm_fill (gpu, tensors[t], "fp32", (int64_t) (sdpa->bytes[t] / 4), 0.1f));
-              continue;
-            }
-          if (t >= SCM_SDPA_D_Q)
+          if (t >= SCM_SDPA_D_Q || t == SCM_SDPA_STATS)
             SCM_TRY_CUDA (gpu, cudaMemsetAsync (tensors[t], 0, sdpa->bytes[t], gpu->stream));
           else
             SCM_TRY (scm_fill (gpu, tensors[t], item->dtype, (int64_t) (sdpa->bytes[t] / 2), 1));
         }
+      if (shape.backward)
+        SCM_TRY (run_forward (gpu, fused, tensors, pool));
+      fused->d_q_sum[s] = tensors[SCM_SDPA_D_Q_SUM];
       fused->pack[s] = scm_sdpa_pack (sdpa, tensors, pool);
       if (fused->pack[s] == NULL)
         return build_failed (gpu, sdpa);
@@ -170,6 +196,7 @@ scm_run_attention (ScmGpu *gpu, const ScmItem *item, ScmResult *result)
       outcome = run_fused (gpu, item, &fused, result);
       cudaStreamSynchronize (gpu->stream);
       scm_sdpa_clear (&fused.sdpa);
+      scm_sdpa_clear (&fused.forward);
       return outcome;
     }
   Unfused u = { .item = item };

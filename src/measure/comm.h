@@ -11,7 +11,8 @@ typedef struct
   void *send[SCM_MAX_GPUS], *receive[SCM_MAX_GPUS];
 } ScmRanks;
 
-/* The communicators of @n GPUs, kept, and buffers of at least @bytes, shared by all numbers of GPUs. */
+/* The communicators of @n GPUs, kept, and buffers of at least @bytes, shared by all numbers of GPUs.  What was in the
+ * pool may be gone. */
 ScmOutcome scm_ranks_get (ScmGpu *gpu, int n, size_t bytes, ScmRanks **ret_ranks);
 
 /* Enqueues one @collective of nccl-tests' size @bytes on all of them. */

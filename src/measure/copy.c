@@ -31,8 +31,7 @@ run_host (ScmGpu *gpu, const ScmItem *item, ScmResult *result)
   void *host;
   const size_t bytes = (size_t) item->bytes;
   SCM_TRY (scm_pool (gpu, bytes, &pool));
-  SCM_TRY_CUDA (gpu, cudaHostAlloc (&host, bytes, cudaHostAllocDefault));
-  memset (host, 0x5a, bytes);
+  SCM_TRY (scm_host_alloc (gpu, bytes, &host));
   const bool down = strcmp (item->op, "h2d") == 0;
   Copy copy = { .to = down ? pool : host, .from = down ? host : pool, .bytes = bytes,
                 .to_device = down ? gpu->device : -1, .from_device = down ? -1 : gpu->device };

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* gpu.c - the GPU under test, its memory, and the timing of one execution. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sched_setaffinity */
+#endif
 #include "measure/gpu.h"
 #include "measure/options.h"
 #include "measure/stats.h"
 #include <math.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +77,25 @@ scm_gpu_is_lost (void)
   return lost;
 }
 
+void
+scm_gpu_probe (const ScmGpu *gpu, int device)
+{
+  /* The first answer may be an old error of a context that goes on; one that comes twice stays. */
+  int n_failed = 0;
+  for (int i = 0; i < 2; i++)
+    {
+      cudaError_t error = cudaSetDevice (device);
+      if (error == cudaSuccess)
+        error = cudaDeviceSynchronize ();
+      cudaGetLastError ();
+      n_failed += error != cudaSuccess;
+      lost |= is_sticky (error);
+    }
+  lost |= n_failed == 2;
+  if (device != gpu->device)
+    cudaSetDevice (gpu->device);
+}
+
 int
 scm_gpu_count (ScmText *message)
 {
@@ -103,6 +126,7 @@ open_device (ScmGpu *gpu)
   gpu->memory_bytes = prop->totalGlobalMem;
   gpu->l2_bytes = (size_t) prop->l2CacheSize;
   gpu->threads_per_sm = prop->maxThreadsPerMultiProcessor;
+  gpu->shared_bytes = prop->sharedMemPerBlockOptin;
   if (prop->major < 8)
     return scm_say (gpu, SCM_FAILED, "GPU %d (%s) is older than those this program is built for (compute capability 8.0)",
                     gpu->device, gpu->name);
@@ -192,15 +216,22 @@ scm_gpu_close (ScmGpu *gpu)
 }
 
 ScmOutcome
+scm_pool_free (ScmGpu *gpu)
+{
+  void *pool = gpu->pool;
+  gpu->pool = NULL;
+  gpu->pool_bytes = 0;
+  SCM_TRY_CUDA (gpu, cudaFree (pool));
+  return SCM_DONE;
+}
+
+ScmOutcome
 scm_pool (ScmGpu *gpu, size_t bytes, char **ret_pool)
 {
   if (bytes > gpu->pool_bytes)
     {
       size_t unused, all;
-      if (gpu->pool != NULL)
-        SCM_TRY_CUDA (gpu, cudaFree (gpu->pool));
-      gpu->pool = NULL;
-      gpu->pool_bytes = 0;
+      SCM_TRY (scm_pool_free (gpu));
       SCM_TRY_CUDA (gpu, cudaMemGetInfo (&unused, &all));
       if (bytes > unused / 10 * 9)
         return scm_say (gpu, SCM_SKIPPED, "needs %.1f GiB, the GPU has %.1f GiB left", (double) bytes / (1 << 30),
@@ -239,19 +270,60 @@ scm_fill (ScmGpu *gpu, void *at, const char *dtype, int64_t n, float scale)
   return SCM_DONE;
 }
 
+ScmOutcome
+scm_host_alloc (ScmGpu *gpu, size_t bytes, void **ret_host)
+{
+  /* Pages lie where the thread runs that asks for them. */
+  const ScmLibraries *l = &gpu->libraries;
+  cpu_set_t usual;
+  const bool moved = l->nvml && l->nvmlDeviceSetCpuAffinity != NULL && sched_getaffinity (0, sizeof usual, &usual) == 0
+                     && l->nvmlDeviceSetCpuAffinity (l->device) == 0;
+  const ScmOutcome outcome = scm_check_cuda (gpu, cudaHostAlloc (ret_host, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+  if (outcome == SCM_DONE)
+    memset (*ret_host, 0x5a, bytes);
+  if (moved)
+    sched_setaffinity (0, sizeof usual, &usual);
+  return outcome;
+}
+
+/* Milliwatts now, or of the last second. */
+static bool
+read_power (ScmLibraries *l, double loaded_s, double *ret_mw)
+{
+  unsigned mw;
+  nvmlFieldValue_t field = { .field = NVML_FI_DEV_POWER_INSTANT };
+  if (loaded_s >= 0.1 && l->nvmlDeviceGetFieldValues != NULL && l->nvmlDeviceGetFieldValues (l->device, 1, &field) == 0
+      && field.status == 0)
+    {
+      *ret_mw = field.type == 0                              ? field.value.number
+                : field.type == NVML_VALUE_TYPE_UNSIGNED_INT ? (double) field.value.u
+                                                             : (double) field.value.ull;
+      return true;
+    }
+  if (loaded_s < 1 || l->nvmlDeviceGetPowerUsage (l->device, &mw) != 0)
+    return false;
+  *ret_mw = mw;
+  return true;
+}
+
 void
-scm_read_sensors (ScmGpu *gpu, ScmResult *result)
+scm_read_sensors (ScmGpu *gpu, cudaStream_t stream, double loaded_s, ScmResult *result)
 {
   ScmLibraries *l = &gpu->libraries;
-  unsigned value;
-  if (!l->nvml)
+  unsigned clock, temperature;
+  double mw;
+  int device;
+  result->clock_mhz = result->power_w = result->temperature_c = NAN;
+  if (!l->nvml || cudaGetDevice (&device) != cudaSuccess || device != gpu->device)
     return;
-  if (l->nvmlDeviceGetClockInfo (l->device, NVML_CLOCK_SM, &value) == 0)
-    result->clock_mhz = value;
-  if (l->nvmlDeviceGetPowerUsage (l->device, &value) == 0)
-    result->power_w = value / 1000.0;
-  if (l->nvmlDeviceGetTemperature (l->device, NVML_TEMPERATURE_GPU, &value) == 0)
-    result->temperature_c = value;
+  /* What was read counts if the load had not ended by then. */
+  if (l->nvmlDeviceGetClockInfo (l->device, NVML_CLOCK_SM, &clock) == 0 && cudaStreamQuery (stream) == cudaErrorNotReady)
+    result->clock_mhz = clock;
+  if (read_power (l, loaded_s, &mw) && cudaStreamQuery (stream) == cudaErrorNotReady)
+    result->power_w = mw / 1000;
+  if (l->nvmlDeviceGetTemperature (l->device, NVML_TEMPERATURE_GPU, &temperature) == 0)
+    result->temperature_c = temperature;
+  cudaGetLastError ();
 }
 
 /* Microseconds of @n executions from @first, behind a kernel that holds the stream until all of them are enqueued. */
@@ -273,17 +345,32 @@ time_block (ScmGpu *gpu, ScmIssue issue, void *data, int first, int n, double ho
   return SCM_DONE;
 }
 
+static ScmOutcome
+call_before (ScmGpu *gpu, const ScmCompany *company, void *data)
+{
+  return company->before != NULL ? company->before (gpu, data) : SCM_DONE;
+}
+
 ScmOutcome
 scm_time (ScmGpu *gpu, ScmIssue issue, void *data, double limit_s, ScmResult *result)
+{
+  /* So long that the resolution of events, half a microsecond, does no harm. */
+  return scm_time_company (gpu, issue, data, &(ScmCompany){ .block_us = 250 }, limit_s, result);
+}
+
+ScmOutcome
+scm_time_company (ScmGpu *gpu, ScmIssue issue, void *data, const ScmCompany *company, double limit_s, ScmResult *result)
 {
   const double started_s = scm_now_s ();
   double us;
   int next = 0;
 
   /* The first two load code and pick algorithms; the next three tell how long it takes here and on the host. */
+  SCM_TRY (call_before (gpu, company, data));
   for (; next < 2; next++)
     SCM_TRY (issue (gpu, data, next));
   SCM_TRY_CUDA (gpu, cudaStreamSynchronize (gpu->stream));
+  SCM_TRY (call_before (gpu, company, data));
   const double host_from_s = scm_now_s ();
   SCM_TRY_CUDA (gpu, cudaEventRecord (gpu->start, gpu->stream));
   for (int i = 0; i < 3; i++)
@@ -301,39 +388,54 @@ scm_time (ScmGpu *gpu, ScmIssue issue, void *data, double limit_s, ScmResult *re
 
   /* Warm: clocks up, some 20 ms. */
   const int n_warm = once_us * 200 > 20000 ? (int) (20000 / once_us) : 200;
+  const double warm_from_s = scm_now_s ();
+  SCM_TRY (call_before (gpu, company, data));
   for (int i = 0; i < n_warm; i++)
     SCM_TRY (issue (gpu, data, next++));
   SCM_TRY_CUDA (gpu, cudaStreamSynchronize (gpu->stream));
+  double busy_s = scm_now_s () - warm_from_s;
 
-  /* As many executions between two events as make their resolution (half a microsecond) harmless. */
-  const int inner = once_us >= 250 ? 1 : once_us <= 6.25 ? 40 : (int) (250 / once_us) + 1;
+  /* Not more than the queue of a stream holds. */
+  const double most = 0.16 * company->block_us < 400 ? 0.16 * company->block_us : 400, want = company->block_us / once_us;
+  const int inner = want <= 1 ? 1 : want >= most ? (int) most : (int) want + 1;
   double values[SCM_MAX_REPEATS];
-  int n = 0;
+  int n = 0, n_tried = 0;
   double spread = 1;
   while (n < SCM_MAX_REPEATS)
     {
+      bool counts = true;
       if (scm_is_stopped ())
         return SCM_STOPPED;
+      SCM_TRY (call_before (gpu, company, data));
       SCM_TRY (time_block (gpu, issue, data, next, inner, host_us, &us));
       next += inner;
-      values[n++] = us / inner;
-      if (n >= 10 && n % 5 == 0)
+      n_tried++;
+      busy_s += 1e-6 * us;
+      if (company->after != NULL)
+        SCM_TRY (company->after (gpu, data, us, &counts));
+      if (counts)
+        values[n++] = us / inner;
+      if (counts && n >= 10 && n % 5 == 0)
         {
           scm_median_spread (values, (size_t) n, &us, &spread);
           if (spread < 0.02)
             break;
         }
-      if (scm_now_s () - started_s > limit_s && n >= 5)
+      if (scm_now_s () - started_s > limit_s && n_tried >= 5)
         break;
     }
+  if (n == 0)
+    return scm_say (gpu, SCM_FAILED, "no repeat counts: what runs beside it ended too early");
   result->repeats = n;
   scm_median_spread (values, (size_t) n, &result->time_us, &result->spread);
 
   /* Sensors under the same load: some milliseconds of it, read while it runs. */
-  const double more = 5000 / once_us;
-  for (int i = 0; i < (more > 100 ? 100 : more); i++)
+  const double n_more = 10000 / once_us;
+  const double loaded_s = scm_now_s () - warm_from_s;
+  SCM_TRY (call_before (gpu, company, data));
+  for (int i = 0; i < (n_more > 500 ? 500 : n_more); i++)
     SCM_TRY (issue (gpu, data, next++));
-  scm_read_sensors (gpu, result);
+  scm_read_sensors (gpu, gpu->stream, busy_s > 0.9 * loaded_s ? loaded_s : 0, result);
   SCM_TRY_CUDA (gpu, cudaStreamSynchronize (gpu->stream));
   if (!(result->time_us > 0))
     return scm_say (gpu, SCM_FAILED, "took no time at all");

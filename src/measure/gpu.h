@@ -27,6 +27,7 @@ typedef struct
   size_t memory_bytes, l2_bytes;
   int clock_sm_max_mhz, clock_memory_mhz, power_limit_w; /* 0: not known */
   int threads_per_sm;
+  size_t shared_bytes; /* most that a block may ask for */
 
   cudaStream_t stream; /* what is measured runs here */
   cudaStream_t beside; /* what runs at the same time */
@@ -69,8 +70,14 @@ ScmOutcome scm_check_cuda (ScmGpu *gpu, cudaError_t error, const char *what);
 /* True once an error made the context useless: only a new process can go on. */
 bool scm_gpu_is_lost (void);
 
+/* After a failure of whatever kind: finds out whether @device is lost.  gpu->message stays. */
+void scm_gpu_probe (const ScmGpu *gpu, int device);
+
 /* At least @bytes at *ret_pool, aligned; what was there before is gone.  SKIPPED when the GPU has less. */
 ScmOutcome scm_pool (ScmGpu *gpu, size_t bytes, char **ret_pool);
+
+/* Gives it back, for those who need memory of their own. */
+ScmOutcome scm_pool_free (ScmGpu *gpu);
 
 /* How many sets of operands of @set_bytes to go round, so that none is in L2 when its turn comes. */
 int scm_rotation (const ScmGpu *gpu, size_t set_bytes);
@@ -89,8 +96,24 @@ typedef ScmOutcome (*ScmIssue) (ScmGpu *gpu, void *data, int i);
 ScmOutcome scm_time (ScmGpu *gpu, ScmIssue issue, void *data, double limit_s, ScmResult *result);
 #define SCM_USUAL_S 0.4
 
-/* Clock, power and temperature now.  What NVML does not tell stays NAN. */
-void scm_read_sensors (ScmGpu *gpu, ScmResult *result);
+/* The same with company.  A block is as many executions as are timed together. */
+typedef struct
+{
+  double block_us;                                /* about; one execution when that is longer */
+  ScmOutcome (*before) (ScmGpu *gpu, void *data); /* before a block is enqueued, not timed; or NULL */
+  /* When it is over; gpu->start is where it began.  Whether it counts.  Or NULL. */
+  ScmOutcome (*after) (ScmGpu *gpu, void *data, double block_us, bool *ret_counts);
+} ScmCompany;
+
+ScmOutcome scm_time_company (ScmGpu *gpu, ScmIssue issue, void *data, const ScmCompany *company, double limit_s,
+                             ScmResult *result);
+
+/* Clock, power and temperature of gpu->device under the load on @stream, which has lasted @loaded_s without a pause.
+ * NAN: what NVML does not tell, what is shorter than a sensor sees, and all where another GPU is the current one. */
+void scm_read_sensors (ScmGpu *gpu, cudaStream_t stream, double loaded_s, ScmResult *result);
+
+/* Pinned memory next to the GPU, filled; for cudaFreeHost(). */
+ScmOutcome scm_host_alloc (ScmGpu *gpu, size_t bytes, void **ret_host);
 
 double scm_now_s (void); /* monotonic */
 

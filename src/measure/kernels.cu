@@ -78,22 +78,37 @@ struct Max
   }
 };
 
-/* Over all threads of the block, which all get it.  Blocks have whole warps. */
+/* Over the threads of the warp, which all get it. */
+template <typename Op>
+static __device__ __forceinline__ float
+warp_all (float x)
+{
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2)
+    x = Op::join (x, __shfl_xor_sync (0xffffffffu, x, d));
+  return x;
+}
+
+/* Over all threads of the block, likewise.  Blocks have whole warps. */
 template <typename Op>
 static __device__ __forceinline__ float
 block_all (float x)
 {
   __shared__ float part[32];
-  for (int d = 16; d > 0; d /= 2)
-    x = Op::join (x, __shfl_xor_sync (0xffffffffu, x, d));
+  x = warp_all<Op> (x);
   __syncthreads (); /* the last use of part[] is over */
   if (threadIdx.x % 32 == 0)
     part[threadIdx.x / 32] = x;
   __syncthreads ();
-  x = threadIdx.x % 32 < blockDim.x / 32 ? part[threadIdx.x % 32] : Op::none ();
-  for (int d = 16; d > 0; d /= 2)
-    x = Op::join (x, __shfl_xor_sync (0xffffffffu, x, d));
-  return x;
+  return warp_all<Op> (threadIdx.x % 32 < blockDim.x / 32 ? part[threadIdx.x % 32] : Op::none ());
+}
+
+/* Over the @SPAN threads of a row: a warp or the block. */
+template <typename Op, int SPAN>
+static __device__ __forceinline__ float
+row_all (float x)
+{
+  return SPAN == 32 ? warp_all<Op> (x) : block_all<Op> (x);
 }
 
 static int
@@ -424,55 +439,84 @@ scm_op_swiglu_bwd (const ScmTensors *t, cudaStream_t stream)
   return cudaGetLastError ();
 }
 
-/* --- norms: a block per row, the row in registers (columns <= 8 * THREADS * NORM_CHUNKS) --- */
+/* --- rows that a warp or a block keeps in registers ---
+ *
+ * Short rows have a warp each, longer ones a block; a thread keeps @CHUNKS vectors of its row, no more than the row needs,
+ * so that as many rows as possible are under way in an SM. */
 
-#define NORM_CHUNKS 8
+#define MOST_COLUMNS (8 * THREADS * 8)
+
+/* LAUNCH (threads of a row, vectors of a thread) for rows of @n vectors. */
+#define BY_ROW(n, LAUNCH)                                                                                              \
+  ((n) <= 32            ? LAUNCH (32, 1)                                                                               \
+   : (n) <= 2 * 32      ? LAUNCH (32, 2)                                                                               \
+   : (n) <= 4 * 32      ? LAUNCH (32, 4)                                                                               \
+   : (n) <= THREADS     ? LAUNCH (THREADS, 1)                                                                          \
+   : (n) <= 2 * THREADS ? LAUNCH (THREADS, 2)                                                                          \
+   : (n) <= 4 * THREADS ? LAUNCH (THREADS, 4)                                                                          \
+                        : LAUNCH (THREADS, 8))
+
+/* Blocks for @rows rows of @span threads each. */
+static int
+row_blocks (int64_t rows, int span)
+{
+  const int64_t blocks = (rows + THREADS / span - 1) / (THREADS / span);
+  return blocks < ROW_BLOCKS_MAX ? (int) blocks : ROW_BLOCKS_MAX;
+}
+
+/* All rows of this thread, one after the other. */
+#define FOR_ROWS(row, rows, SPAN)                                                                                      \
+  for (int64_t row = (int64_t) blockIdx.x * (THREADS / SPAN) + threadIdx.x / SPAN; row < rows;                         \
+       row += (int64_t) gridDim.x * (THREADS / SPAN))
 
 /* in: x, weight, bias (layernorm).  out: y, statistics fp32 (mean and reciprocal deviation by row). */
-template <bool CENTRED>
+template <bool CENTRED, int SPAN, int CHUNKS>
 __global__ void __launch_bounds__ (THREADS)
 norm_fwd (const Eight *x, const Eight *weight, const Eight *bias, Eight *y, float *stats, int64_t rows, int columns)
 {
-  const int n = columns / 8;
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x)
+  const int n = columns / 8, lane = threadIdx.x % SPAN;
+  FOR_ROWS (row, rows, SPAN)
     {
-      float v[NORM_CHUNKS][8];
+      Eight kept[CHUNKS];
       float sum = 0, squares = 0;
 #pragma unroll
-      for (int c = 0; c < NORM_CHUNKS; c++)
-        {
-          const int i = c * THREADS + threadIdx.x;
-          if (i < n)
-            {
-              unpack (x[row * n + i], v[c]);
+      for (int c = 0; c < CHUNKS; c++)
+        if (c * SPAN + lane < n)
+          kept[c] = x[row * n + c * SPAN + lane];
 #pragma unroll
-              for (int j = 0; j < 8; j++)
-                {
-                  sum += v[c][j];
-                  squares += v[c][j] * v[c][j];
-                }
-            }
-        }
-      const float mean = CENTRED ? block_all<Sum> (sum) / columns : 0;
-      const float variance = block_all<Sum> (squares) / columns - mean * mean;
+      for (int c = 0; c < CHUNKS; c++)
+        if (c * SPAN + lane < n)
+          {
+            float v[8];
+            unpack (kept[c], v);
+#pragma unroll
+            for (int j = 0; j < 8; j++)
+              {
+                sum += v[j];
+                squares += v[j] * v[j];
+              }
+          }
+      const float mean = CENTRED ? row_all<Sum, SPAN> (sum) / columns : 0;
+      const float variance = row_all<Sum, SPAN> (squares) / columns - mean * mean;
       const float scale = rsqrtf (fmaxf (variance, 0) + 1e-5f);
 #pragma unroll
-      for (int c = 0; c < NORM_CHUNKS; c++)
+      for (int c = 0; c < CHUNKS; c++)
         {
-          const int i = c * THREADS + threadIdx.x;
+          const int i = c * SPAN + lane;
           if (i < n)
             {
-              float w[8], b[8];
+              float v[8], w[8], b[8];
+              unpack (kept[c], v);
               unpack (weight[i], w);
               if (CENTRED)
                 unpack (bias[i], b);
 #pragma unroll
               for (int j = 0; j < 8; j++)
-                v[c][j] = (v[c][j] - mean) * scale * w[j] + (CENTRED ? b[j] : 0);
-              y[row * n + i] = pack (v[c]);
+                v[j] = (v[j] - mean) * scale * w[j] + (CENTRED ? b[j] : 0);
+              y[row * n + i] = pack (v);
             }
         }
-      if (threadIdx.x == 0)
+      if (lane == 0)
         {
           stats[CENTRED ? 2 * row : row] = CENTRED ? mean : scale;
           if (CENTRED)
@@ -481,17 +525,26 @@ norm_fwd (const Eight *x, const Eight *weight, const Eight *bias, Eight *y, floa
     }
 }
 
+template <bool CENTRED, int SPAN, int CHUNKS>
+static cudaError_t
+launch_norm_fwd (const ScmTensors *t, cudaStream_t stream)
+{
+  const int64_t rows = t->shape[0];
+  norm_fwd<CENTRED, SPAN, CHUNKS><<<row_blocks (rows, SPAN), THREADS, 0, stream>>> (
+      (const Eight *) t->in[0], (const Eight *) t->in[1], (const Eight *) t->in[2], (Eight *) t->out[0],
+      (float *) t->out[1], rows, (int) t->shape[1]);
+  return cudaGetLastError ();
+}
+
 template <bool CENTRED>
 static cudaError_t
 run_norm_fwd (const ScmTensors *t, cudaStream_t stream)
 {
-  if (t->shape[1] > 8 * THREADS * NORM_CHUNKS)
+  if (t->shape[1] > MOST_COLUMNS)
     return cudaErrorInvalidValue;
-  const int64_t rows = t->shape[0];
-  norm_fwd<CENTRED><<<rows < ROW_BLOCKS_MAX ? (int) rows : ROW_BLOCKS_MAX, THREADS, 0, stream>>> (
-      (const Eight *) t->in[0], (const Eight *) t->in[1], (const Eight *) t->in[2], (Eight *) t->out[0],
-      (float *) t->out[1], rows, (int) t->shape[1]);
-  return cudaGetLastError ();
+#define LAUNCH(SPAN, CHUNKS) launch_norm_fwd<CENTRED, SPAN, CHUNKS> (t, stream)
+  return BY_ROW (t->shape[1] / 8, LAUNCH);
+#undef LAUNCH
 }
 
 extern "C" cudaError_t
@@ -506,9 +559,9 @@ scm_op_layernorm_fwd (const ScmTensors *t, cudaStream_t stream)
   return run_norm_fwd<true> (t, stream);
 }
 
-/* in: x, dy, weight, statistics.  out: dx; gradients of weight (and bias) by block into scratch [blocks][2][columns].
- * The statistics are random here: any values take the same time. */
-template <bool CENTRED>
+/* in: x, dy, weight, statistics.  out: dx; gradients of weight (and bias) by block into scratch [blocks][1 or 2][columns].
+ * The statistics are random here: any values take the same time.  A block per row, as its sums have the whole row. */
+template <bool CENTRED, int CHUNKS>
 __global__ void __launch_bounds__ (THREADS)
 norm_bwd (const Eight *x, const Eight *dy, const Eight *weight, const float *stats, Eight *dx, float *partial, int64_t rows,
           int columns)
@@ -520,18 +573,26 @@ norm_bwd (const Eight *x, const Eight *dy, const Eight *weight, const float *sta
   __syncthreads ();
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x)
     {
-      Eight kept_x[NORM_CHUNKS], kept_d[NORM_CHUNKS];
+      Eight kept_x[CHUNKS], kept_d[CHUNKS];
+#pragma unroll
+      for (int c = 0; c < CHUNKS; c++)
+        {
+          const int i = c * THREADS + threadIdx.x;
+          if (i < n)
+            {
+              kept_x[c] = x[row * n + i];
+              kept_d[c] = dy[row * n + i];
+            }
+        }
       const float mean = CENTRED ? stats[2 * row] : 0, scale = CENTRED ? stats[2 * row + 1] : stats[row];
       float s1 = 0, s2 = 0;
 #pragma unroll
-      for (int c = 0; c < NORM_CHUNKS; c++)
+      for (int c = 0; c < CHUNKS; c++)
         {
           const int i = c * THREADS + threadIdx.x;
           if (i < n)
             {
               float v[8], d[8], w[8];
-              kept_x[c] = x[row * n + i];
-              kept_d[c] = dy[row * n + i];
               unpack (kept_x[c], v);
               unpack (kept_d[c], d);
               unpack (weight[i], w);
@@ -552,7 +613,7 @@ norm_bwd (const Eight *x, const Eight *dy, const Eight *weight, const float *sta
       s1 = CENTRED ? block_all<Sum> (s1) / columns : 0;
       s2 = block_all<Sum> (s2) / columns;
 #pragma unroll
-      for (int c = 0; c < NORM_CHUNKS; c++)
+      for (int c = 0; c < CHUNKS; c++)
         {
           const int i = c * THREADS + threadIdx.x;
           if (i < n)
@@ -595,26 +656,51 @@ __global__ void __launch_bounds__ (THREADS) sum_columns (const float *partial, f
     }
 }
 
+extern "C" size_t
+scm_op_shared (ScmOp op, const int64_t *shape)
+{
+  const size_t columns = (size_t) shape[1];
+  return op == SCM_OP_rmsnorm_bwd ? 4 * columns : op == SCM_OP_layernorm_bwd ? 8 * columns : 0;
+}
+
+/* As many blocks as run at once, but no more than keep memory busy: each adds a row of sums. */
+#define IN_FLIGHT (96 * 1024)
+
+template <bool CENTRED, int CHUNKS>
+static cudaError_t
+launch_norm_bwd (const ScmTensors *t, cudaStream_t stream)
+{
+  const int64_t rows = t->shape[0];
+  const int columns = (int) t->shape[1], all = (CENTRED ? 2 : 1) * columns;
+  const size_t shared = scm_op_shared (CENTRED ? SCM_OP_layernorm_bwd : SCM_OP_rmsnorm_bwd, t->shape);
+  int per_sm = 0;
+  cudaError_t error
+      = cudaFuncSetAttribute (norm_bwd<CENTRED, CHUNKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared);
+  if (error == cudaSuccess)
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor (&per_sm, norm_bwd<CENTRED, CHUNKS>, THREADS, shared);
+  if (error != cudaSuccess || per_sm < 1)
+    return error != cudaSuccess ? error : cudaErrorInvalidConfiguration;
+  const int busy = (IN_FLIGHT + 4 * columns - 1) / (4 * columns);
+  per_sm = per_sm < busy ? per_sm : busy;
+  per_sm = per_sm < SCM_NORM_BLOCKS ? per_sm : SCM_NORM_BLOCKS;
+  const int most = t->sms * per_sm, blocks = rows < most ? (int) rows : most;
+  norm_bwd<CENTRED, CHUNKS><<<blocks, THREADS, shared, stream>>> (
+      (const Eight *) t->in[0], (const Eight *) t->in[1], (const Eight *) t->in[2], (const float *) t->in[3],
+      (Eight *) t->out[0], t->scratch, rows, columns);
+  sum_columns<<<(all + 31) / 32, THREADS, 0, stream>>> (t->scratch, (float *) t->out[1], blocks, all);
+  return cudaGetLastError ();
+}
+
 template <bool CENTRED>
 static cudaError_t
 run_norm_bwd (const ScmTensors *t, cudaStream_t stream)
 {
-  const int64_t rows = t->shape[0];
-  const int columns = (int) t->shape[1], all = (CENTRED ? 2 : 1) * columns;
-  const size_t shared = (size_t) all * sizeof (float);
-  if (columns > 8 * THREADS * NORM_CHUNKS || shared > 160 * 1024)
-    return cudaErrorInvalidValue;
-  const int fit = (int) (160 * 1024 / shared), per_sm = fit > SCM_NORM_BLOCKS ? SCM_NORM_BLOCKS : fit;
-  const int most = t->sms * per_sm, blocks = rows < most ? (int) rows : most;
-  const cudaError_t error
-      = cudaFuncSetAttribute (norm_bwd<CENTRED>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared);
-  if (error != cudaSuccess)
-    return error;
-  norm_bwd<CENTRED><<<blocks, THREADS, shared, stream>>> ((const Eight *) t->in[0], (const Eight *) t->in[1],
-                                                          (const Eight *) t->in[2], (const float *) t->in[3],
-                                                          (Eight *) t->out[0], t->scratch, rows, columns);
-  sum_columns<<<(all + 31) / 32, THREADS, 0, stream>>> (t->scratch, (float *) t->out[1], blocks, all);
-  return cudaGetLastError ();
+  const int64_t n = t->shape[1] / 8;
+  return n <= THREADS       ? launch_norm_bwd<CENTRED, 1> (t, stream)
+         : n <= 2 * THREADS ? launch_norm_bwd<CENTRED, 2> (t, stream)
+         : n <= 4 * THREADS ? launch_norm_bwd<CENTRED, 4> (t, stream)
+         : n <= 8 * THREADS ? launch_norm_bwd<CENTRED, 8> (t, stream)
+                            : cudaErrorInvalidValue;
 }
 
 extern "C" cudaError_t
@@ -667,24 +753,33 @@ scm_op_rope (const ScmTensors *t, cudaStream_t stream)
   return cudaGetLastError ();
 }
 
-/* --- softmax of scores: a block per row, the row in registers when it is short enough, else read twice --- */
+/* --- softmax of scores --- */
 
 /* Row i of @seqlen sees columns 0..i when @seqlen > 0; the rest of the row is written as zeros. */
+template <int SPAN, int CHUNKS>
 __global__ void __launch_bounds__ (THREADS)
 softmax_fwd (const Eight *x, Eight *y, int64_t rows, int columns, int64_t seqlen)
 {
-  const int n = columns / 8;
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x)
+  const int n = columns / 8, lane = threadIdx.x % SPAN;
+  FOR_ROWS (row, rows, SPAN)
     {
       const int seen = seqlen > 0 ? (int) (row % seqlen) + 1 : columns;
-      float v[NORM_CHUNKS][8], largest = -INFINITY, sum = 0;
+      Eight kept[CHUNKS];
+      float v[CHUNKS][8], largest = -INFINITY, sum = 0;
 #pragma unroll
-      for (int c = 0; c < NORM_CHUNKS; c++)
+      for (int c = 0; c < CHUNKS; c++)
         {
-          const int i = c * THREADS + threadIdx.x;
+          const int i = c * SPAN + lane;
+          if (i < n && 8 * i < seen)
+            kept[c] = x[row * n + i];
+        }
+#pragma unroll
+      for (int c = 0; c < CHUNKS; c++)
+        {
+          const int i = c * SPAN + lane;
           if (i < n && 8 * i < seen)
             {
-              unpack (x[row * n + i], v[c]);
+              unpack (kept[c], v[c]);
 #pragma unroll
               for (int j = 0; j < 8; j++)
                 {
@@ -694,21 +789,21 @@ softmax_fwd (const Eight *x, Eight *y, int64_t rows, int columns, int64_t seqlen
                 }
             }
         }
-      largest = block_all<Max> (largest);
+      largest = row_all<Max, SPAN> (largest);
 #pragma unroll
-      for (int c = 0; c < NORM_CHUNKS; c++)
+      for (int c = 0; c < CHUNKS; c++)
         {
-          const int i = c * THREADS + threadIdx.x;
+          const int i = c * SPAN + lane;
           if (i < n && 8 * i < seen)
 #pragma unroll
             for (int j = 0; j < 8; j++)
               sum += v[c][j] = __expf (v[c][j] - largest);
         }
-      const float inverse = 1 / block_all<Sum> (sum);
+      const float inverse = 1 / row_all<Sum, SPAN> (sum);
 #pragma unroll
-      for (int c = 0; c < NORM_CHUNKS; c++)
+      for (int c = 0; c < CHUNKS; c++)
         {
-          const int i = c * THREADS + threadIdx.x;
+          const int i = c * SPAN + lane;
           if (i < n)
             {
 #pragma unroll
@@ -721,35 +816,41 @@ softmax_fwd (const Eight *x, Eight *y, int64_t rows, int columns, int64_t seqlen
 }
 
 /* dx = scale * y * (dy - sum (y dy)). */
+template <int SPAN, int CHUNKS>
 __global__ void __launch_bounds__ (THREADS)
 softmax_bwd (const Eight *y, const Eight *dy, Eight *dx, int64_t rows, int columns, float scale)
 {
-  const int n = columns / 8;
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x)
+  const int n = columns / 8, lane = threadIdx.x % SPAN;
+  FOR_ROWS (row, rows, SPAN)
     {
-      Eight kept_y[NORM_CHUNKS], kept_d[NORM_CHUNKS];
+      Eight kept_y[CHUNKS], kept_d[CHUNKS];
       float sum = 0;
 #pragma unroll
-      for (int c = 0; c < NORM_CHUNKS; c++)
+      for (int c = 0; c < CHUNKS; c++)
         {
-          const int i = c * THREADS + threadIdx.x;
+          const int i = c * SPAN + lane;
           if (i < n)
             {
-              float a[8], d[8];
               kept_y[c] = y[row * n + i];
               kept_d[c] = dy[row * n + i];
-              unpack (kept_y[c], a);
-              unpack (kept_d[c], d);
-#pragma unroll
-              for (int j = 0; j < 8; j++)
-                sum += a[j] * d[j];
             }
         }
-      sum = block_all<Sum> (sum);
 #pragma unroll
-      for (int c = 0; c < NORM_CHUNKS; c++)
+      for (int c = 0; c < CHUNKS; c++)
+        if (c * SPAN + lane < n)
+          {
+            float a[8], d[8];
+            unpack (kept_y[c], a);
+            unpack (kept_d[c], d);
+#pragma unroll
+            for (int j = 0; j < 8; j++)
+              sum += a[j] * d[j];
+          }
+      sum = row_all<Sum, SPAN> (sum);
+#pragma unroll
+      for (int c = 0; c < CHUNKS; c++)
         {
-          const int i = c * THREADS + threadIdx.x;
+          const int i = c * SPAN + lane;
           if (i < n)
             {
               float a[8], d[8];
@@ -764,24 +865,42 @@ softmax_bwd (const Eight *y, const Eight *dy, Eight *dx, int64_t rows, int colum
     }
 }
 
+template <int SPAN, int CHUNKS>
+static cudaError_t
+launch_softmax_fwd (const void *x, void *y, int64_t rows, int64_t columns, int64_t seqlen, cudaStream_t stream)
+{
+  softmax_fwd<SPAN, CHUNKS><<<row_blocks (rows, SPAN), THREADS, 0, stream>>> ((const Eight *) x, (Eight *) y, rows,
+                                                                              (int) columns, seqlen);
+  return cudaGetLastError ();
+}
+
+template <int SPAN, int CHUNKS>
+static cudaError_t
+launch_softmax_bwd (const void *y, const void *dy, void *dx, int64_t rows, int64_t columns, float scale, cudaStream_t stream)
+{
+  softmax_bwd<SPAN, CHUNKS><<<row_blocks (rows, SPAN), THREADS, 0, stream>>> (
+      (const Eight *) y, (const Eight *) dy, (Eight *) dx, rows, (int) columns, scale);
+  return cudaGetLastError ();
+}
+
 extern "C" cudaError_t
 scm_softmax_fwd (const void *x, void *y, int64_t rows, int64_t columns, int64_t causal_seqlen, cudaStream_t stream)
 {
-  if (columns > 8 * THREADS * NORM_CHUNKS || columns % 8 != 0)
+  if (columns > MOST_COLUMNS || columns % 8 != 0)
     return cudaErrorInvalidValue;
-  softmax_fwd<<<rows < ROW_BLOCKS_MAX ? (int) rows : ROW_BLOCKS_MAX, THREADS, 0, stream>>> (
-      (const Eight *) x, (Eight *) y, rows, (int) columns, causal_seqlen);
-  return cudaGetLastError ();
+#define LAUNCH(SPAN, CHUNKS) launch_softmax_fwd<SPAN, CHUNKS> (x, y, rows, columns, causal_seqlen, stream)
+  return BY_ROW (columns / 8, LAUNCH);
+#undef LAUNCH
 }
 
 extern "C" cudaError_t
 scm_softmax_bwd (const void *y, const void *dy, void *dx, int64_t rows, int64_t columns, float scale, cudaStream_t stream)
 {
-  if (columns > 8 * THREADS * NORM_CHUNKS || columns % 8 != 0)
+  if (columns > MOST_COLUMNS || columns % 8 != 0)
     return cudaErrorInvalidValue;
-  softmax_bwd<<<rows < ROW_BLOCKS_MAX ? (int) rows : ROW_BLOCKS_MAX, THREADS, 0, stream>>> (
-      (const Eight *) y, (const Eight *) dy, (Eight *) dx, rows, (int) columns, scale);
-  return cudaGetLastError ();
+#define LAUNCH(SPAN, CHUNKS) launch_softmax_bwd<SPAN, CHUNKS> (y, dy, dx, rows, columns, scale, stream)
+  return BY_ROW (columns / 8, LAUNCH);
+#undef LAUNCH
 }
 
 extern "C" cudaError_t
@@ -882,29 +1001,46 @@ scm_op_permute (const ScmTensors *t, cudaStream_t stream)
   return run_gather (t, stream);
 }
 
-/* in: dy, ids.  out: gradient of the table, fp32, added to. */
-__global__ void __launch_bounds__ (THREADS) scatter_add (const Eight *dy, const int *index, float *table, unsigned n, unsigned width)
+/* in: dy, ids.  out: gradient of the table, fp32, added to.  A warp adds to consecutive addresses: four values a thread at
+ * once where the GPU can, one a thread in turn elsewhere.  @n: values. */
+__global__ void __launch_bounds__ (THREADS)
+scatter_add (const __nv_bfloat16 *dy, const int *index, float *table, unsigned n, unsigned columns)
 {
-  const unsigned i = blockIdx.x * THREADS + threadIdx.x;
+  const unsigned thread = blockIdx.x * THREADS + threadIdx.x;
+#if __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201
+  const unsigned i = 4 * thread;
   if (i >= n)
     return;
-  float x[8];
-  unpack (dy[i], x);
-  float *to = table + ((int64_t) index[i / width] * width + i % width) * 8;
+  union
+  {
+    uint2 all;
+    __nv_bfloat162 v[2];
+  } x;
+  x.all = *(const uint2 *) (dy + i);
+  const float2 low = __bfloat1622float2 (x.v[0]), high = __bfloat1622float2 (x.v[1]);
+  atomicAdd ((float4 *) (table + (int64_t) index[i / columns] * columns + i % columns),
+             make_float4 (low.x, low.y, high.x, high.y));
+#else
+  const unsigned first = thread / 32 * 128 + thread % 32;
 #pragma unroll
-  for (int j = 0; j < 8; j++)
-    atomicAdd (to + j, x[j]);
+  for (int j = 0; j < 4; j++)
+    {
+      const unsigned i = first + 32 * j;
+      if (i < n)
+        atomicAdd (table + (int64_t) index[i / columns] * columns + i % columns, __bfloat162float (dy[i]));
+    }
+#endif
 }
 
 extern "C" cudaError_t
 scm_op_embedding_bwd (const ScmTensors *t, cudaStream_t stream)
 {
-  const unsigned width = (unsigned) (t->shape[1] / 8);
-  const int64_t n = t->shape[0] * width;
+  const int64_t n = t->shape[0] * t->shape[1];
   if (n > SMALL)
     return cudaErrorInvalidValue;
-  scatter_add<<<blocks_for (n, THREADS), THREADS, 0, stream>>> ((const Eight *) t->in[0], t->index, (float *) t->out[0],
-                                                                (unsigned) n, width);
+  scatter_add<<<blocks_for (n, 4 * THREADS), THREADS, 0, stream>>> ((const __nv_bfloat16 *) t->in[0], t->index,
+                                                                    (float *) t->out[0], (unsigned) n,
+                                                                    (unsigned) t->shape[1]);
   return cudaGetLastError ();
 }
 

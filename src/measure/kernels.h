@@ -10,7 +10,7 @@ extern "C"
 #endif
 
 #define SCM_MAX_HELD 64
-#define SCM_NORM_BLOCKS 4 /* most per SM in the backward of a norm; each has partial sums in scratch */
+#define SCM_NORM_BLOCKS 8 /* most per SM in the backward of a norm; each has partial sums in scratch */
 
 /* Shared by the host and the kernel that holds SMs; pinned memory. */
 typedef struct
@@ -33,6 +33,9 @@ typedef struct
 #define ROW(name, family, dtype, element, row, column) cudaError_t scm_op_##name (const ScmTensors *t, cudaStream_t stream);
 SCM_MEMORY_OPS (ROW)
 #undef ROW
+
+/* Shared memory that a block of it asks for, where that may be more than the GPU has; else 0. */
+size_t scm_op_shared (ScmOp op, const int64_t *shape);
 
 /* Softmax of attention scores [rows][columns] of bf16, in place of the fused one; causal: row i of @seqlen sees
  * columns 0..i. */

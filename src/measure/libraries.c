@@ -28,13 +28,20 @@ open_library (const char *title, const char *consequence, const char *const *nam
 
 /* Function pointers from object pointers, as POSIX has it. */
 static bool
-resolve (void *library, const char *name, void *ret_function, const char *title, ScmText *notes)
+resolve_quietly (void *library, const char *name, void *ret_function)
 {
   void *symbol = library != NULL ? dlsym (library, name) : NULL;
   memcpy (ret_function, &symbol, sizeof symbol);
-  if (library != NULL && symbol == NULL)
-    scm_text_add (notes, "%s has no function %s: too old, left out\n", title, name);
   return symbol != NULL;
+}
+
+static bool
+resolve (void *library, const char *name, void *ret_function, const char *title, ScmText *notes)
+{
+  const bool found = resolve_quietly (library, name, ret_function);
+  if (library != NULL && !found)
+    scm_text_add (notes, "%s has no function %s: too old, left out\n", title, name);
+  return found;
 }
 
 /* The library of this program's CUDA release comes first, then its neighbours. */
@@ -91,6 +98,9 @@ scm_libraries_load (ScmLibraries *l, ScmText *notes)
     if (all && !l->nvml)
       scm_text_add (notes, "NVML does not start: no clocks, power and temperature\n");
   }
+#undef ROW
+#define ROW(function) resolve_quietly (nvml, #function, &l->function);
+  SCM_NVML_OPTIONAL_FUNCTIONS (ROW)
 #undef ROW
 
   if (l->found & SCM_CUBLASLT)

@@ -56,6 +56,9 @@
   ROW (nvmlDeviceGetPowerUsage)                                                                                        \
   ROW (nvmlDeviceGetEnforcedPowerLimit)                                                                                \
   ROW (nvmlDeviceGetTemperature)
+#define SCM_NVML_OPTIONAL_FUNCTIONS(ROW)                                                                               \
+  ROW (nvmlDeviceGetFieldValues)                                                                                       \
+  ROW (nvmlDeviceSetCpuAffinity)
 
 typedef struct
 {
@@ -64,6 +67,7 @@ typedef struct
   SCM_CUDNN_FUNCTIONS (ROW)
   SCM_NCCL_FUNCTIONS (ROW)
   SCM_NVML_FUNCTIONS (ROW)
+  SCM_NVML_OPTIONAL_FUNCTIONS (ROW) /* NULL: not there */
 #undef ROW
   unsigned found; /* SCM_CUBLASLT | SCM_CUDNN | SCM_NCCL */
   bool nvml;

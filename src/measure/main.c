@@ -43,13 +43,13 @@ on_stop (int signal)
 
 /* --- starting again --- */
 
-/* Ready at any time, so that a signal handler needs nothing but execve: the original arguments, the budget that is left,
- * and a key to avoid for each item that was lost. */
+/* Ready at any time, so that a signal handler needs nothing but execve: the original arguments, when the budget is spent
+ * (what a lost item took counts too), and a key to avoid for each item that was lost. */
 static struct
 {
   char *argv[2 * SCM_MAX_AVOIDED + 64];
   int argc;
-  char budget[48];
+  char deadline[48];
   char key[sizeof ((ScmItem *) NULL)->key];
   bool ready;
 } again;
@@ -59,8 +59,8 @@ extern char **environ;
 static void
 start_again (const char *why)
 {
-  if (!again.ready || again.key[0] == '\0')
-    return;
+  if (!again.ready || again.key[0] == '\0' || stop_signal != 0)
+    return; /* who asked it to stop wants no new start */
   again.ready = false;
   const char *parts[] = { "\nstepcast-measure: ", again.key, ": ", why, "; starting again without it\n" };
   for (int i = 0; i < 5; i++)
@@ -74,6 +74,8 @@ static void
 on_crash (int signal)
 {
   start_again (signal == SIGALRM ? "hangs" : "crashed in a library");
+  if (stop_signal != 0)
+    _exit (SCM_STATUS_SIGNAL + stop_signal);
   if (signal == SIGALRM)
     _exit (SCM_STATUS_SIGNAL + SIGALRM);
   struct sigaction action = { .sa_handler = SIG_DFL };
@@ -238,6 +240,22 @@ measure (ScmGpu *gpu, const ScmItem *item, ScmResult *result)
   return functions[item->class_id](gpu, item, result);
 }
 
+/* A kernel that fails shows first in whatever call comes next, a library's too: what the GPUs of the item say now tells
+ * whether they can go on. */
+static void
+check_devices (ScmGpu *gpu, const ScmItem *item)
+{
+  const bool peer = item->class_id == SCM_CLASS_copy && item->src != item->dst;
+  if (peer)
+    {
+      scm_gpu_probe (gpu, item->src);
+      scm_gpu_probe (gpu, item->dst);
+    }
+  for (int i = 0; i < item->gpus && i < gpu->n_devices; i++)
+    scm_gpu_probe (gpu, i);
+  scm_gpu_probe (gpu, gpu->device);
+}
+
 /* FALSE when the file cannot be written. */
 static bool
 run_item (Run *run, ScmItem *item)
@@ -247,6 +265,8 @@ run_item (Run *run, ScmItem *item)
   snprintf (again.key, sizeof again.key, "%s", item->key);
   alarm ((unsigned) (HANG_S + 2 * item->seconds));
   const ScmOutcome outcome = measure (&run->gpu, item, &result);
+  if (outcome == SCM_FAILED)
+    check_devices (&run->gpu, item);
   alarm (0);
   const double took_s = scm_now_s () - from_s;
   switch (outcome)
@@ -311,7 +331,6 @@ run_plan (Run *run, double budget_until_s)
       if (at >= run->plan.n_items)
         break;
       scm_progress_show (&run->progress, &run->plan.items[at], scm_now_s ());
-      snprintf (again.budget, sizeof again.budget, "--budget=%.0f", left_s > 1 && isfinite (left_s) ? left_s : 1);
       if (!run_item (run, &run->plan.items[at]))
         {
           scm_progress_clear (&run->progress);
@@ -374,6 +393,7 @@ run_all (Run *run)
   const ScmIdentity identity = { .gpu = run->gpu.name,
                                  .driver = run->gpu.driver,
                                  .cuda = run->gpu.cuda,
+                                 .power_limit_w = run->gpu.power_limit_w,
                                  .cublaslt = or_null (l->cublaslt_version),
                                  .cudnn = or_null (l->cudnn_version),
                                  .nccl = or_null (l->nccl_version) };
@@ -399,11 +419,11 @@ run_all (Run *run)
   scm_progress_note (&run->progress, "GPU %d, %s; %zu to measure, %zu there already or avoided, %zu without their library",
                      run->gpu.device, run->gpu.name, run->plan.n_items, dropped, run->n_impossible);
 
-  const bool limited = run->options.budget_s > 0;
-  if (again.ready && limited)
+  const double until_s = scm_budget_end (&run->options, started_s);
+  if (again.ready && isfinite (until_s) && run->options.deadline_s <= 0)
     {
-      snprintf (again.budget, sizeof again.budget, "--budget=%.0f", run->options.budget_s);
-      again.argv[again.argc++] = again.budget;
+      snprintf (again.deadline, sizeof again.deadline, "--deadline=%.3f", until_s);
+      again.argv[again.argc++] = again.deadline;
     }
   handle (SIGINT, on_stop);
   handle (SIGTERM, on_stop);
@@ -412,7 +432,7 @@ run_all (Run *run)
   handle (SIGBUS, on_crash);
   handle (SIGFPE, on_crash);
   handle (SIGABRT, on_crash);
-  status = run_plan (run, limited ? started_s + run->options.budget_s : INFINITY);
+  status = run_plan (run, until_s);
   again.ready = false;
   return status;
 }

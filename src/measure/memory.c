@@ -2,10 +2,11 @@
 /* memory.c - memory-bound operations: their operands, and the timing. */
 #include "measure/gpu.h"
 
-/* Bytes of each tensor of one set, as kernels.cu takes them. */
+/* Bytes of each tensor of one set, as kernels.cu takes them.  A table is the same for all sets. */
 typedef struct
 {
   size_t in[5], out[4];
+  bool table_in, table_out; /* in[0], out[0] */
   const char *in_dtype[5];
   int64_t index_n, index_below; /* 0: no index */
   int permutation;
@@ -80,6 +81,7 @@ lay_out (const ScmItem *item, int sms)
       break;
     case SCM_OP_embedding_fwd:
       l.in[0] = 2 * SCM_VOCABULARY * columns;
+      l.table_in = true;
       l.out[0] = 2 * n;
       l.index_n = item->shape[0];
       l.index_below = SCM_VOCABULARY;
@@ -87,6 +89,7 @@ lay_out (const ScmItem *item, int sms)
     case SCM_OP_embedding_bwd:
       l.in[0] = 2 * n;
       l.out[0] = 4 * SCM_VOCABULARY * columns;
+      l.table_out = true;
       l.index_n = item->shape[0];
       l.index_below = SCM_VOCABULARY;
       break;
@@ -132,9 +135,9 @@ issue (ScmGpu *gpu, void *data, int i)
   const Memory *memory = data;
   const size_t offset = memory->set_bytes * (size_t) (i % memory->n_sets);
   ScmTensors t = memory->first;
-  for (int j = 0; j < 5; j++)
+  for (int j = memory->layout.table_in ? 1 : 0; j < 5; j++)
     t.in[j] = MOVE (t.in[j]);
-  for (int j = 0; j < 4; j++)
+  for (int j = memory->layout.table_out ? 1 : 0; j < 4; j++)
     t.out[j] = MOVE (t.out[j]);
   if (t.index != NULL)
     t.index = (const int *) ((const char *) t.index + offset);
@@ -159,55 +162,70 @@ static cudaError_t (*const launchers[SCM_N_OPS]) (const ScmTensors *, cudaStream
 #undef ROW
 };
 
+/* Set @s at @base; a table at @table, filled with the first set. */
+static ScmOutcome
+make_set (ScmGpu *gpu, const ScmItem *item, const Layout *l, char *base, char *table, int s, ScmTensors *ret_tensors)
+{
+  ScmTensors t = { .sms = gpu->sms };
+  size_t at = 0, at_table = 0;
+  for (int i = 0; i < item->n_shape; i++)
+    t.shape[i] = item->shape[i];
+  for (int i = 0; i < 5; i++)
+    {
+      const bool is_table = i == 0 && l->table_in, wide = l->in_dtype[i][0] == 'f';
+      t.in[i] = is_table ? place (table, &at_table, l->in[i]) : place (base, &at, l->in[i]);
+      if (t.in[i] != NULL && (s == 0 || !is_table))
+        SCM_TRY (scm_fill (gpu, t.in[i], l->in_dtype[i], (int64_t) (l->in[i] / (wide ? 4 : 2)), 1));
+    }
+  for (int i = 0; i < 4; i++)
+    {
+      /* adam reads what it writes; elsewhere it does no harm. */
+      const bool is_table = i == 0 && l->table_out;
+      t.out[i] = is_table ? place (table, &at_table, l->out[i]) : place (base, &at, l->out[i]);
+      if (t.out[i] != NULL && (s == 0 || !is_table))
+        SCM_TRY (scm_fill (gpu, t.out[i], "fp32", (int64_t) (l->out[i] / 4), 0.1f));
+    }
+  int *index = place (base, &at, 4 * (size_t) l->index_n);
+  t.index = index;
+  if (index != NULL)
+    SCM_TRY_CUDA (gpu, scm_fill_indices (index, l->index_n, l->index_below, l->permutation, (unsigned) s, gpu->stream));
+  *ret_tensors = t;
+  return SCM_DONE;
+}
+
 ScmOutcome
 scm_run_memory (ScmGpu *gpu, const ScmItem *item, ScmResult *result)
 {
   Memory memory = { .launch = launchers[item->memory_op], .layout = lay_out (item, gpu->sms) };
   const Layout *l = &memory.layout;
-  /* Tables count by the rows that are touched: the set must be larger than L2 by those alone. */
-  size_t index_bytes = 4 * (size_t) l->index_n, set = SCM_ALIGN (index_bytes);
+  /* The kernel has a little of its own besides. */
+  const size_t shared = scm_op_shared (item->memory_op, item->shape);
+  if (shared > 0 && shared + 512 > gpu->shared_bytes)
+    return scm_say (gpu, SCM_SKIPPED, "a block needs %zu KiB of shared memory, this GPU has %zu KiB", shared / 1024,
+                    gpu->shared_bytes / 1024);
+  size_t set = SCM_ALIGN (4 * (size_t) l->index_n), table = 0;
   for (int i = 0; i < 5; i++)
-    set += SCM_ALIGN (l->in[i]);
+    *(i == 0 && l->table_in ? &table : &set) += SCM_ALIGN (l->in[i]);
   for (int i = 0; i < 4; i++)
-    set += SCM_ALIGN (l->out[i]);
+    *(i == 0 && l->table_out ? &table : &set) += SCM_ALIGN (l->out[i]);
+  /* Of a table only the rows that are touched count, others in every set. */
   memory.set_bytes = set;
-  memory.n_sets = scm_rotation (gpu, (size_t) item->bytes < set ? (size_t) item->bytes : set);
-  const bool table = item->memory_op == SCM_OP_embedding_fwd || item->memory_op == SCM_OP_embedding_bwd;
-  if (table) /* one is a gigabyte or so, and its rows are random */
-    memory.n_sets = scm_rotation (gpu, set);
+  memory.n_sets = scm_rotation (gpu, (size_t) item->bytes < set || table > 0 ? (size_t) item->bytes : set);
 
   char *pool;
-  SCM_TRY (scm_pool (gpu, set * (size_t) memory.n_sets + SCM_ALIGN (l->scratch), &pool));
-  for (int s = memory.n_sets - 1; s >= 0; s--)
+  const size_t all = set * (size_t) memory.n_sets;
+  SCM_TRY (scm_pool (gpu, all + table + SCM_ALIGN (l->scratch), &pool));
+  /* In the order of use: what is filled last is in L2 still, and used last. */
+  for (int s = 0; s < memory.n_sets; s++)
     {
-      char *base = pool + set * (size_t) s;
-      size_t at = 0;
-      ScmTensors *t = &memory.first;
-      *t = (ScmTensors){ .sms = gpu->sms };
-      for (int i = 0; i < item->n_shape; i++)
-        t->shape[i] = item->shape[i];
-      for (int i = 0; i < 5; i++)
-        {
-          t->in[i] = place (base, &at, l->in[i]);
-          const bool wide = l->in_dtype[i][0] == 'f';
-          if (t->in[i] != NULL)
-            SCM_TRY (scm_fill (gpu, t->in[i], l->in_dtype[i], (int64_t) (l->in[i] / (wide ? 4 : 2)), 1));
-        }
-      for (int i = 0; i < 4; i++)
-        {
-          /* adam reads what it writes; elsewhere it does no harm. */
-          t->out[i] = place (base, &at, l->out[i]);
-          if (t->out[i] != NULL)
-            SCM_TRY (scm_fill (gpu, t->out[i], "fp32", (int64_t) (l->out[i] / 4), 0.1f));
-        }
-      int *index = place (base, &at, index_bytes);
-      t->index = index;
-      if (index != NULL)
-        SCM_TRY_CUDA (gpu, scm_fill_indices (index, l->index_n, l->index_below, l->permutation, (unsigned) s, gpu->stream));
+      ScmTensors t;
+      SCM_TRY (make_set (gpu, item, l, pool + set * (size_t) s, pool + all, s, &t));
+      if (s == 0)
+        memory.first = t;
     }
   if (l->scratch > 0)
     {
-      memory.first.scratch = (float *) (void *) (pool + set * (size_t) memory.n_sets);
+      memory.first.scratch = (float *) (void *) (pool + all + table);
       SCM_TRY_CUDA (gpu, cudaMemsetAsync (memory.first.scratch, 0, l->scratch, gpu->stream));
     }
   return scm_time (gpu, issue, &memory, SCM_USUAL_S, result);

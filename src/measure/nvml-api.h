@@ -10,7 +10,23 @@ enum
   NVML_CLOCK_SM = 1,
   NVML_CLOCK_MEM = 2,
   NVML_TEMPERATURE_GPU = 0,
+  NVML_FI_DEV_POWER_INSTANT = 186, /* mW; nvmlDeviceGetPowerUsage is the mean of a second since Ampere */
+  NVML_VALUE_TYPE_UNSIGNED_INT = 1,
 };
+
+typedef struct
+{
+  unsigned field, scope;
+  long long timestamp, latency_us;
+  int type;
+  nvmlReturn_t status;
+  union
+  {
+    double number;
+    unsigned u;
+    unsigned long long ull;
+  } value;
+} nvmlFieldValue_t;
 
 nvmlReturn_t nvmlInit_v2 (void);
 nvmlReturn_t nvmlSystemGetDriverVersion (char *version, unsigned length);
@@ -20,3 +36,6 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo (nvmlDevice_t device, int type, unsigned 
 nvmlReturn_t nvmlDeviceGetPowerUsage (nvmlDevice_t device, unsigned *mw);
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit (nvmlDevice_t device, unsigned *mw);
 nvmlReturn_t nvmlDeviceGetTemperature (nvmlDevice_t device, int sensor, unsigned *celsius);
+/* Not in every driver. */
+nvmlReturn_t nvmlDeviceGetFieldValues (nvmlDevice_t device, int n, nvmlFieldValue_t *values);
+nvmlReturn_t nvmlDeviceSetCpuAffinity (nvmlDevice_t device); /* of the calling thread: the cores next to the GPU */

@@ -18,6 +18,7 @@ typedef enum
   NAME_ONLY,
   NAME_GPU,
   NAME_AVOID,
+  NAME_DEADLINE,
 } Name;
 
 static const struct
@@ -36,6 +37,7 @@ static const struct
   [NAME_HELP] = { "help", 'h', NULL, "Print this help" },
   [NAME_VERSION] = { "version", 0, NULL, "Print the version" },
   [NAME_AVOID] = { "avoid", 0, "KEY", NULL },
+  [NAME_DEADLINE] = { "deadline", 0, "SECONDS", NULL },
 };
 
 #define N_ROWS ((int) (sizeof rows / sizeof *rows))
@@ -56,6 +58,14 @@ scm_duration_read (const char *text, double *ret_seconds)
     return false;
   *ret_seconds = seconds;
   return true;
+}
+
+double
+scm_budget_end (const ScmOptions *options, double started_s)
+{
+  return options->budget_s <= 0     ? INFINITY
+         : options->deadline_s > 0 ? options->deadline_s
+                                   : started_s + options->budget_s;
 }
 
 static bool
@@ -124,6 +134,11 @@ apply (ScmOptions *options, Name name, const char *value, ScmText *message)
           return true;
         }
       scm_text_add (message, "--gpu: found \"%.40s\", expected the number of a GPU, from 0", value);
+      return false;
+    case NAME_DEADLINE:
+      if (scm_duration_read (value, &options->deadline_s))
+        return true;
+      scm_text_add (message, "--deadline: found \"%.40s\", expected seconds", value);
       return false;
     case NAME_AVOID:
     default:

@@ -25,6 +25,7 @@ typedef struct
   int gpu;
   const char *avoided[SCM_MAX_AVOIDED]; /* --avoid KEY, which the program gives itself when it starts again */
   int n_avoided;
+  double deadline_s; /* --deadline, likewise: when the budget is spent, on the monotonic clock; 0: it begins now */
 } ScmOptions;
 
 /* FALSE with one line in @message (without program name and line end). */
@@ -32,5 +33,8 @@ bool scm_options_read (ScmOptions *options, int argc, char **argv, ScmText *mess
 
 /* "90", "90s", "5m", "1.5h" in seconds; FALSE unless that is a positive time. */
 bool scm_duration_read (const char *text, double *ret_seconds);
+
+/* When the budget is spent if the program began at @started_s; INFINITY without one. */
+double scm_budget_end (const ScmOptions *options, double started_s);
 
 void scm_help_write (ScmText *text);

@@ -19,13 +19,14 @@ enum
   F_GPU,
   F_DRIVER,
   F_CUDA,
+  F_POWER_LIMIT,
   F_CUBLASLT,
   F_CUDNN,
   F_NCCL,
   N_FIELDS
 };
 
-/* Sessions of the file that were of the same GPU, driver and CUDA, and which libraries were the same. */
+/* Sessions of the file that were of the same GPU, power limit, driver and CUDA, and which libraries were the same. */
 typedef struct
 {
   char *name;
@@ -36,6 +37,12 @@ static bool
 same (const ScmJsonField *field, const char *value)
 {
   return field->type == SCM_JSON_STRING ? value != NULL && strcmp (field->text, value) == 0 : value == NULL;
+}
+
+static bool
+same_limit (const ScmJsonField *field, int watts)
+{
+  return field->type == SCM_JSON_NUMBER ? watts > 0 && field->number > watts - 0.5 && field->number < watts + 0.5 : watts <= 0;
 }
 
 static void
@@ -74,6 +81,7 @@ scm_output_read (ScmOutput *output, const char *text, size_t length, const ScmId
       ScmJsonField fields[N_FIELDS] = {
         [F_CLASS] = { .name = "class" },   [F_SESSION] = { .name = "session" },   [F_KEY] = { .name = "key" },
         [F_GPU] = { .name = "gpu" },       [F_DRIVER] = { .name = "driver" },     [F_CUDA] = { .name = "cuda" },
+        [F_POWER_LIMIT] = { .name = "power_limit_w" },
         [F_CUBLASLT] = { .name = "cublaslt" }, [F_CUDNN] = { .name = "cudnn" },   [F_NCCL] = { .name = "nccl" },
       };
       const bool ours = scm_json_read (text + at, line_length, fields, N_FIELDS) && fields[F_CLASS].type == SCM_JSON_STRING
@@ -87,7 +95,7 @@ scm_output_read (ScmOutput *output, const char *text, size_t length, const ScmId
       if (strcmp (fields[F_CLASS].text, "session") == 0)
         {
           if (!same (&fields[F_GPU], identity->gpu) || !same (&fields[F_DRIVER], identity->driver)
-              || !same (&fields[F_CUDA], identity->cuda))
+              || !same (&fields[F_CUDA], identity->cuda) || !same_limit (&fields[F_POWER_LIMIT], identity->power_limit_w))
             continue;
           sessions = realloc (sessions, (n_sessions + 1) * sizeof *sessions);
           char *name = strdup (fields[F_SESSION].text);

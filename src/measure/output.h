@@ -8,6 +8,7 @@
 typedef struct
 {
   const char *gpu, *driver, *cuda;
+  int power_limit_w; /* 0: not known */
   const char *cublaslt, *cudnn, *nccl;
 } ScmIdentity;
 

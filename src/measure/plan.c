@@ -442,7 +442,14 @@ add_slowdown (Builder *builder, int tier, const char *victim, int64_t size, cons
   item->layout = how;
   item->m = size;
   item->amount = amount;
-  KEY (item, "slowdown %s %lld beside %s%s%s", victim, (long long) size, beside, *how == '\0' ? "" : " ", how);
+  const size_t length = (size_t) KEY (item, "slowdown %s %lld beside %s", victim, (long long) size, beside);
+  if (strcmp (beside, "collective") == 0)
+    {
+      item->gpus = builder->gpus;
+      snprintf (item->key + length, sizeof item->key - length, " %d gpus", item->gpus);
+    }
+  else
+    snprintf (item->key + length, sizeof item->key - length, " %s", how);
 }
 
 static void
@@ -636,6 +643,8 @@ scm_sample_write (ScmText *text, const char *session, const char *gpu, const Scm
     case SCM_CLASS_slowdown:
       scm_json_string (text, "victim", item->op);
       scm_json_string (text, "beside", item->beside);
+      if (item->gpus > 0)
+        scm_json_integer (text, "gpus", item->gpus);
       scm_json_number (text, "amount", result->amount);
       scm_json_number (text, "alone_us", result->alone_us);
       scm_json_number (text, "factor", result->time_us / result->alone_us);

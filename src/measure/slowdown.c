@@ -5,10 +5,14 @@
 #include <math.h>
 #include <string.h>
 
-#define CHUNK ((size_t) 256 << 20)
+#define HOST_CHUNK ((size_t) 32 << 20) /* a copy takes about a millisecond, so that several end inside a block */
+#define PEER_CHUNK ((size_t) 256 << 20)
 #define COLLECTIVE_BYTES ((int64_t) 256 << 20)
 #define HOLD_LIMIT_S 10
-#define N_STEPS 32
+#define N_STEPS 64
+#define BLOCK_US 4000
+
+struct Beside;
 
 /* What is measured. */
 typedef struct
@@ -19,6 +23,7 @@ typedef struct
   int64_t elements;
   size_t set_bytes;
   int n_sets;
+  struct Beside *beside; /* while there is one */
 } Victim;
 
 static ScmOutcome
@@ -54,19 +59,22 @@ make_victim (ScmGpu *gpu, const ScmItem *item, Victim *victim)
   return scm_fill (gpu, victim->pool, "bf16", (int64_t) (victim->set_bytes / 2) * victim->n_sets, 1);
 }
 
-/* What runs beside: enqueued in advance for longer than the victim takes, its end watched by an event per step. */
-typedef struct
+/* What runs beside, step by step: enqueued in advance for longer than a block of the victim takes. */
+typedef struct Beside
 {
   Victim *victim;
   const ScmItem *item;
   void *to, *from; /* of a copy */
-  size_t bytes;
+  size_t bytes;    /* of a step */
   int to_device, from_device;
   ScmRanks *ranks;
   cudaEvent_t first, last;
-  cudaEvent_t done[N_STEPS]; /* of steps that are under way, a ring */
-  int oldest, n_pending;
-  int n_enqueued;
+  cudaEvent_t done[N_STEPS]; /* the end of each step, a ring; the one before the oldest is kept too */
+  bool follows[N_STEPS];     /* it began when the one before it ended */
+  int oldest, n_pending;     /* under way, as far as is known */
+  int n_wanted;
+  double inside_bytes, inside_us; /* of steps that began and ended while the victim ran */
+  double row_bytes, row_us;       /* of all that followed another */
 } Beside;
 
 static ScmOutcome
@@ -88,38 +96,75 @@ beside_stream (const ScmGpu *gpu, const Beside *beside)
   return beside->ranks != NULL ? beside->ranks->stream[gpu->device < beside->ranks->n ? gpu->device : 0] : gpu->beside;
 }
 
-/* An execution of the victim, and as many steps of the other as keep its stream busy. */
-typedef struct
-{
-  Beside *beside;
-  int n_wanted; /* steps to be under way */
-} Pair;
-
+/* Takes notice of steps that have ended.  @block_us: of the victim's block from gpu->start on; 0: between blocks. */
 static ScmOutcome
-issue_pair (ScmGpu *gpu, void *data, int i)
+settle (ScmGpu *gpu, Beside *beside, double block_us)
 {
-  const Pair *pair = data;
-  Beside *beside = pair->beside;
-  while (beside->n_pending > 0 && cudaEventQuery (beside->done[beside->oldest]) == cudaSuccess)
+  float ms, from_ms, to_ms;
+  for (; beside->n_pending > 0; beside->n_pending--)
     {
-      beside->oldest = (beside->oldest + 1) % N_STEPS;
-      beside->n_pending--;
+      const int this = beside->oldest, before = (this + N_STEPS - 1) % N_STEPS;
+      const cudaError_t error = cudaEventQuery (beside->done[this]);
+      if (error == cudaErrorNotReady)
+        {
+          cudaGetLastError ();
+          break;
+        }
+      SCM_TRY (scm_check_cuda (gpu, error, "cudaEventQuery"));
+      beside->oldest = (this + 1) % N_STEPS;
+      if (!beside->follows[this])
+        continue;
+      SCM_TRY_CUDA (gpu, cudaEventElapsedTime (&ms, beside->done[before], beside->done[this]));
+      beside->row_us += 1000.0 * ms;
+      beside->row_bytes += (double) beside->bytes;
+      if (block_us <= 0)
+        continue;
+      SCM_TRY_CUDA (gpu, cudaEventElapsedTime (&from_ms, gpu->start, beside->done[before]));
+      SCM_TRY_CUDA (gpu, cudaEventElapsedTime (&to_ms, gpu->start, beside->done[this]));
+      if (from_ms >= 0 && 1000.0 * to_ms <= block_us)
+        {
+          beside->inside_us += 1000.0 * ms;
+          beside->inside_bytes += (double) beside->bytes;
+        }
     }
-  cudaGetLastError (); /* "not ready" is no error */
-  while (beside->n_pending < pair->n_wanted)
+  return SCM_DONE;
+}
+
+/* Before each block of the victim, so that the host does not do it inside. */
+static ScmOutcome
+fill_up (ScmGpu *gpu, void *data)
+{
+  Beside *beside = ((Victim *) data)->beside;
+  SCM_TRY (settle (gpu, beside, 0));
+  while (beside->n_pending < beside->n_wanted)
     {
+      const int newest = (beside->oldest + beside->n_pending) % N_STEPS, before = (newest + N_STEPS - 1) % N_STEPS;
       SCM_TRY (enqueue_beside (gpu, beside));
-      const int newest = (beside->oldest + beside->n_pending) % N_STEPS;
+      beside->follows[newest] = beside->n_pending > 0 && cudaEventQuery (beside->done[before]) == cudaErrorNotReady;
+      cudaGetLastError ();
       SCM_TRY_CUDA (gpu, cudaEventRecord (beside->done[newest], beside_stream (gpu, beside)));
       beside->n_pending++;
-      beside->n_enqueued++;
     }
-  return beside->victim->issue (gpu, beside->victim, i);
+  SCM_TRY_CUDA (gpu, cudaSetDevice (gpu->device));
+  return SCM_DONE;
+}
+
+/* A block counts if there was company until its end; if not, there is more next time. */
+static ScmOutcome
+look_back (ScmGpu *gpu, void *data, double block_us, bool *ret_counts)
+{
+  Beside *beside = ((Victim *) data)->beside;
+  SCM_TRY (settle (gpu, beside, block_us));
+  *ret_counts = beside->n_pending > 0;
+  if (!*ret_counts)
+    beside->n_wanted = 2 * beside->n_wanted < N_STEPS ? 2 * beside->n_wanted : N_STEPS - 1;
+  return SCM_DONE;
 }
 
 static ScmOutcome
 wait_beside (ScmGpu *gpu, const Beside *beside)
 {
+  SCM_TRY_CUDA (gpu, cudaSetDevice (gpu->device)); /* whatever NCCL left */
   if (beside->ranks != NULL)
     for (int i = 0; i < beside->ranks->n; i++)
       SCM_TRY_CUDA (gpu, cudaStreamSynchronize (beside->ranks->stream[i]));
@@ -127,7 +172,7 @@ wait_beside (ScmGpu *gpu, const Beside *beside)
   return SCM_DONE;
 }
 
-/* Both at once; the other's rate from its own events over all that was enqueued. */
+/* Both at once. */
 static ScmOutcome
 time_pair (ScmGpu *gpu, Beside *beside, double alone_us, ScmResult *result)
 {
@@ -142,37 +187,42 @@ time_pair (ScmGpu *gpu, Beside *beside, double alone_us, ScmResult *result)
   SCM_TRY (wait_beside (gpu, beside));
   SCM_TRY_CUDA (gpu, cudaEventElapsedTime (&ms, beside->first, beside->last));
 
-  const double step_us = 1000.0 * ms / 4, ahead_us = 3 * alone_us > 10000 ? 3 * alone_us : 10000;
+  /* For a block at half its pace, behind the longest delay. */
+  const double step_us = 1000.0 * ms / 4, ahead_us = 2 * (alone_us > BLOCK_US ? alone_us : BLOCK_US) + 7000;
   if (!(step_us > 1))
     return scm_say (gpu, SCM_FAILED, "what runs beside took no time");
-  Pair pair = { .beside = beside, .n_wanted = ahead_us / step_us < N_STEPS - 2 ? (int) (ahead_us / step_us) + 2 : N_STEPS };
+  beside->n_wanted = ahead_us / step_us < N_STEPS - 3 ? (int) (ahead_us / step_us) + 2 : N_STEPS - 1;
   for (int i = 0; i < N_STEPS; i++)
     if (beside->done[i] == NULL)
-      SCM_TRY_CUDA (gpu, cudaEventCreateWithFlags (&beside->done[i], cudaEventDisableTiming));
-  SCM_TRY_CUDA (gpu, cudaEventRecord (beside->first, stream));
-  const ScmOutcome outcome = scm_time (gpu, issue_pair, &pair, 1, result);
-  SCM_TRY_CUDA (gpu, cudaEventRecord (beside->last, stream));
+      SCM_TRY_CUDA (gpu, cudaEventCreate (&beside->done[i]));
+  beside->victim->beside = beside;
+  const ScmCompany company = { .block_us = BLOCK_US, .before = fill_up, .after = look_back };
+  const ScmOutcome outcome = scm_time_company (gpu, beside->victim->issue, beside->victim, &company, 1, result);
   SCM_TRY (wait_beside (gpu, beside));
   SCM_TRY (outcome);
-  SCM_TRY_CUDA (gpu, cudaEventElapsedTime (&ms, beside->first, beside->last));
-  const double step_bytes = beside->ranks != NULL ? (double) COLLECTIVE_BYTES : (double) beside->bytes;
-  result->amount = step_bytes * beside->n_enqueued / (1e-3 * ms);
+  SCM_TRY (settle (gpu, beside, 0));
+  /* Steps longer than a block: the victim paused during some of them, shortly. */
+  result->amount = beside->inside_us > 0 ? beside->inside_bytes / (1e-6 * beside->inside_us)
+                                         : beside->row_bytes / (1e-6 * beside->row_us);
+  if (!(result->amount > 0) || isinf (result->amount))
+    return scm_say (gpu, SCM_FAILED, "no step of what runs beside followed another");
   return SCM_DONE;
 }
 
 static ScmOutcome
 run_copy_beside (ScmGpu *gpu, Victim *victim, const ScmItem *item, ScmResult *result)
 {
-  Beside beside = { .victim = victim, .item = item, .bytes = CHUNK, .to_device = gpu->device, .from_device = gpu->device };
-  void *host = NULL, *near = NULL, *far = NULL;
-  ScmOutcome outcome = scm_check_cuda (gpu, cudaMalloc (&near, CHUNK), "cudaMalloc");
   const bool peer = strcmp (item->layout, "p2p") == 0;
+  const size_t bytes = peer ? PEER_CHUNK : HOST_CHUNK;
+  Beside beside = { .victim = victim, .item = item, .bytes = bytes, .to_device = gpu->device, .from_device = gpu->device };
+  void *host = NULL, *near = NULL, *far = NULL;
+  ScmOutcome outcome = scm_check_cuda (gpu, cudaMalloc (&near, bytes), "cudaMalloc");
   const int other = gpu->device == 0 ? 1 : 0;
   if (outcome == SCM_DONE && peer)
     {
       outcome = scm_check_cuda (gpu, cudaSetDevice (other), "cudaSetDevice");
       if (outcome == SCM_DONE)
-        outcome = scm_check_cuda (gpu, cudaMalloc (&far, CHUNK), "cudaMalloc");
+        outcome = scm_check_cuda (gpu, cudaMalloc (&far, bytes), "cudaMalloc");
       cudaSetDevice (gpu->device);
       int can = 0;
       if (cudaDeviceCanAccessPeer (&can, gpu->device, other) == cudaSuccess && can)
@@ -185,9 +235,7 @@ run_copy_beside (ScmGpu *gpu, Victim *victim, const ScmItem *item, ScmResult *re
   else if (outcome == SCM_DONE)
     {
       const bool down = strcmp (item->layout, "h2d") == 0;
-      outcome = scm_check_cuda (gpu, cudaHostAlloc (&host, CHUNK, cudaHostAllocDefault), "cudaHostAlloc");
-      if (outcome == SCM_DONE)
-        memset (host, 0x5a, CHUNK);
+      outcome = scm_host_alloc (gpu, bytes, &host);
       beside.to = down ? near : host;
       beside.from = down ? host : near;
       beside.to_device = down ? gpu->device : -1;
@@ -217,9 +265,9 @@ run_copy_beside (ScmGpu *gpu, Victim *victim, const ScmItem *item, ScmResult *re
 static ScmOutcome
 run_collective_beside (ScmGpu *gpu, Victim *victim, const ScmItem *item, ScmResult *result)
 {
-  Beside beside = { .victim = victim, .item = item };
-  SCM_TRY (scm_ranks_get (gpu, gpu->n_devices, (size_t) COLLECTIVE_BYTES, &beside.ranks));
-  ScmOutcome outcome = gpu->device < gpu->n_devices
+  Beside beside = { .victim = victim, .item = item, .bytes = (size_t) COLLECTIVE_BYTES };
+  SCM_TRY (scm_ranks_get (gpu, item->gpus, (size_t) COLLECTIVE_BYTES, &beside.ranks));
+  ScmOutcome outcome = gpu->device < item->gpus
                            ? scm_check_cuda (gpu, cudaEventCreate (&beside.first), "cudaEventCreate")
                            : scm_say (gpu, SCM_SKIPPED, "GPU %d is not one of the ranks", gpu->device);
   if (outcome == SCM_DONE)
@@ -262,7 +310,7 @@ run_held (ScmGpu *gpu, Victim *victim, const ScmItem *item, ScmResult *result)
   while (n_held < item->amount && scm_now_s () < until_s)
     n_held += gpu->hold->arrived[n_held];
   ScmOutcome outcome = n_held == item->amount
-                           ? scm_time (gpu, victim->issue, victim, 1, result)
+                           ? scm_time_company (gpu, victim->issue, victim, &(ScmCompany){ .block_us = BLOCK_US }, 1, result)
                            : scm_say (gpu, SCM_FAILED, "only %d of %d SMs could be held", n_held, item->amount);
   /* Had the limit been reached, the victim would have run alone for the rest. */
   const bool whole = cudaStreamQuery (gpu->beside) == cudaErrorNotReady;
@@ -281,9 +329,16 @@ ScmOutcome
 scm_run_slowdown (ScmGpu *gpu, const ScmItem *item, ScmResult *result)
 {
   Victim victim = { 0 };
-  ScmOutcome outcome = make_victim (gpu, item, &victim);
+  ScmOutcome outcome = SCM_DONE;
+  if (strcmp (item->beside, "collective") == 0)
+    { /* before the victim has its operands in the pool */
+      ScmRanks *ranks;
+      outcome = scm_ranks_get (gpu, item->gpus, (size_t) COLLECTIVE_BYTES, &ranks);
+    }
   if (outcome == SCM_DONE)
-    outcome = scm_time (gpu, victim.issue, &victim, SCM_USUAL_S, result);
+    outcome = make_victim (gpu, item, &victim);
+  if (outcome == SCM_DONE)
+    outcome = scm_time_company (gpu, victim.issue, &victim, &(ScmCompany){ .block_us = BLOCK_US }, SCM_USUAL_S, result);
   result->alone_us = result->time_us;
   if (outcome == SCM_DONE)
     outcome = strcmp (item->beside, "copy") == 0         ? run_copy_beside (gpu, &victim, item, result)
