@@ -20,6 +20,9 @@
 
 /* What a clock above the datasheet's and rounding can do; more is a mistake in the file. */
 #define ABOVE_DATASHEET 1.1
+#define BELOW_DATASHEET 0.01 /* no fit of a working GPU is slower: milliseconds for microseconds */
+#define MOST_LAUNCH_S 1e-3
+#define MOST_SHAPES 20000   /* of a table, as its readers have it */
 
 /* Caches move several times what memory does; no cache does this many times as much. */
 #define ABOVE_CACHE 8.0
@@ -642,6 +645,9 @@ check_rate (const Work *w, const ScFit *fit, const ScLine *line)
   if (line->slope_s <= 0)
     return refuse (w, fit->key, "found times that fall as bytes grow over %u rows, expected a rate of at most %s", fit->n, datasheet);
   g_autofree char *rate = sc_format_rate (1 / line->slope_s);
+  if (1 / line->slope_s < BELOW_DATASHEET * most)
+    return refuse (w, fit->key, "found %s over %u rows, expected at least %g of the datasheet's %s (are times in microseconds?)", rate, fit->n,
+                   BELOW_DATASHEET, datasheet);
   return 1 / line->slope_s <= ABOVE_DATASHEET * most
          || refuse (w, fit->key, "found %s over %u rows, expected at most %g x the datasheet's %s", rate, fit->n, ABOVE_DATASHEET, datasheet);
 }
@@ -778,8 +784,8 @@ fit_launch (const Work *w)
       return TRUE;
     }
   const double median = median_of (used, seconds_of);
-  if (!(median > 0 && median <= 1))
-    return refuse (w, fit->key, "found %g s over %u rows, expected more than 0 and at most 1 s", median, used->len);
+  if (!(median > 0 && median <= MOST_LAUNCH_S))
+    return refuse (w, fit->key, "found %g s over %u rows, expected more than 0 and at most %g s", median, used->len, MOST_LAUNCH_S);
   set_fit (fit, &w->device->launch_s, median, SC_GRADE_MEASURED, cite (used, "an empty kernel in a full queue, median", NULL));
   return TRUE;
 }
@@ -1076,6 +1082,13 @@ fit_curve (const Work *w, const char *key, ScKernelClass class, ScCurve *curve)
       note (fit, "causal heads of %d at %u length%s, a curve takes %d and more", FLASH_HEAD, x->len, x->len == 1 ? "" : "s", LEAST_POINTS);
       return TRUE;
     }
+  const double least = BELOW_DATASHEET * w->device->peak_flops[((const ScKernelRow *) g_ptr_array_index (used, 0))->kernel.dtype].value;
+  for (guint i = 0; i < y->len; i++)
+    if (g_array_index (y, double, i) < least)
+      {
+        g_autofree char *found = sc_format_flops (g_array_index (y, double, i)), *expected = sc_format_flops (least);
+        return refuse (w, key, "found %s at %.0f tokens, expected at least %s (are times in microseconds?)", found, g_array_index (x, double, i), expected);
+      }
   sc_curve_clear (curve);
   *curve = (ScCurve) { .n = x->len, .grade = SC_GRADE_MEASURED };
   curve->x = (double *) (void *) g_array_free (g_steal_pointer (&x), FALSE);
@@ -1113,13 +1126,34 @@ fit_curves (const Work *w)
 
 /* ---- Tables ---- */
 
+/* At the lowest efficiency, much slower still. */
+static gboolean
+check_not_slow (const Work *w, const ScSampleTable *table)
+{
+  const ScCited low = { .value = table->efficiency.value, .grade = SC_GRADE_FITTED };
+  g_autofree double *ratios = g_new (double, MAX (table->n, 1));
+  for (guint i = 0; i < table->n; i++)
+    {
+      const ScKernel *const k = &table->kernels[i];
+      ratios[i] = table->seconds[i] / (is_attention (k) ? sc_form_attention (w->device, k, &low) : sc_form_gemm (w->device, k, &low, 1)).seconds;
+    }
+  const double slower = sc_median (ratios, table->n);
+  if (slower <= ABOVE_DATASHEET * 2)
+    return TRUE;
+  g_autofree char *key = g_strdup_printf ("%s table of %s (%s)", sc_kernel_class_name (table->class), sc_dtype_name (table->dtype), table->stack);
+  return refuse (w, key, "found times of %.3g times those at %g of the datasheet's rate over %u row%s (are they in microseconds?)", slower,
+                 table->efficiency.value, table->n, table->n == 1 ? "" : "s");
+}
+
 /* Refuses a table most of whose larger rows are faster than the form at an efficiency of 1.  Where launches are a good part of the
  * time, or memory decides, times say nothing about that. */
 static gboolean
 check_efficiency (const Work *w, const ScSampleTable *table)
 {
-  if (table->efficiency.value < 1)
+  if (table->efficiency.value <= 0 || (table->efficiency.value < 1 && table->efficiency.value > 2 * BELOW_DATASHEET))
     return TRUE;
+  if (table->efficiency.value < 1)
+    return check_not_slow (w, table);
   const ScCited one = { .value = 1, .grade = SC_GRADE_FITTED }, half = { .value = 0.5, .grade = SC_GRADE_FITTED };
   g_autofree double *ratios = g_new (double, MAX (table->n, 1));
   guint n = 0;
@@ -1180,6 +1214,27 @@ stands_for (const GPtrArray *tables, const ScSampleTable *other)
 }
 
 /* Tables of the rows, in front of those of the base that forecasts rest on where nothing stands for them. */
+static void
+warn_of_second_tables (const Work *w, const GPtrArray *tables)
+{
+  for (guint i = 0; i < tables->len; i++)
+    {
+      const ScSampleTable *const second = g_ptr_array_index (tables, i);
+      for (guint j = 0; j < i && second->training; j++)
+        {
+          const ScSampleTable *const first = g_ptr_array_index (tables, j);
+          const gboolean halves = first->dtype <= SC_DTYPE_FP16 && second->dtype <= SC_DTYPE_FP16;
+          if (!first->training || first->class != second->class || first->op != second->op || (first->dtype != second->dtype && !halves))
+            continue;
+          g_ptr_array_add (w->c->warnings,
+                           g_strdup_printf ("%s %s of %s and of %s: forecasts take %s; --training names one", sc_kernel_class_name (first->class),
+                                            sc_dtype_name (second->dtype), first->stack, second->stack,
+                                            first->dtype == second->dtype ? first->stack : "each for its own type"));
+          break;
+        }
+    }
+}
+
 static gboolean
 make_tables (const Work *w)
 {
@@ -1190,12 +1245,15 @@ make_tables (const Work *w)
       ScSampleTable *const table = g_ptr_array_index (tables, i);
       const ScKernelRow *const row = first_row_of (w, table);
       table->training = is_training (w, row);
+      if (table->n > MOST_SHAPES)
+        return refuse (w, sc_kernel_class_name (table->class), "found %u rows of %s, expected at most %u", table->n, table->stack, MOST_SHAPES);
       if (!check_efficiency (w, table))
         return FALSE;
       if (table->efficiency.value > 0)
         table->efficiency.source = g_strdup ("median of the larger half");
       g_ptr_array_add (w->c->tables, table);
     }
+  warn_of_second_tables (w, tables);
   GPtrArray *const base = g_steal_pointer (&d->tables);
   d->tables = g_steal_pointer (&tables);
   for (guint i = 0; base != NULL && i < base->len;)

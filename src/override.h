@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* override.h - --set KEY=VALUE: changes in the JSON tree before it is read.
- * Layer: src.  A key is a path of member names and array indices joined by dots: topology.fabric.tiers.0.radix=64 goes
- * and what-ifs on its GPUs and links (device.scale.hbm=2) go
- * to the topology file, everything else (plan.tp=4, model.layers=80, seq=4096) to the workload file.  The value is JSON
+ * Layer: src.  A key is a path of member names and array indices joined by dots: topology.fabric.tiers.0.radix=64 and what-ifs
+ * on GPUs and links, device.scale.hbm=2, go to the topology file, everything else (plan.tp=4, model.layers=80, seq=4096) to the workload file.  The value is JSON
  * if it parses as JSON, else a text.  topology.nodes=16 resizes a topology of one run of nodes.
  * Keys need not be in the file; those that nobody reads are refused as they would be in the file. */
 #pragma once

@@ -222,7 +222,7 @@ static const ScField what_if_fields[] = {
   { "hbm", FACTOR (hbm), .help = "On the bandwidth of the GPUs' memory" },
   { "nvlink", FACTOR (nvlink), .help = "On the bandwidth of NVLink" },
   { "nic", FACTOR (nic), .help = "On the bandwidth of NICs and of the network above them" },
-  { "latency", FACTOR (latency), .help = "On the latency of links and switches and the fixed part of collectives: 0.5 is half" },
+  { "latency", FACTOR (latency), .help = "On the latency of links and switches and the launch of collectives; not on what NCCL's kernels take themselves: 0.5 is half" },
   { "launch", FACTOR (launch), .help = "On the time to start a kernel, and of the host to issue it" },
   { .key = NULL },
 };

@@ -340,7 +340,11 @@ START_TEST (without_its_gpu_a_row_is_predicted_by_the_relative)
   g_autoptr (ScDevice) relative = sc_device_load (device->relative_name, &error);
   ck_assert_msg (relative != NULL, "%s", error != NULL ? error->message : "");
   g_clear_pointer (&device->tables, g_ptr_array_unref);
+  const double bandwidth = device->memory_bytes_per_s.value / relative->memory_bytes_per_s.value;
   device->gemm_tile_efficiency.value = relative->gemm_tile_efficiency.value;
+  device->elementwise_bytes_per_s.value = relative->elementwise_bytes_per_s.value * bandwidth;
+  device->half_bytes.value = relative->half_bytes.value * bandwidth;
+  device->launch_s.value = relative->launch_s.value;
   const ScKernel *const k = &judged_at (without, 0)->row->kernel;
   gboolean lent;
   const ScSampleTable *const table = sc_device_samples (relative, k, &lent);

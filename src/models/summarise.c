@@ -174,11 +174,32 @@ is_used (const ScFabric *f, const ScNodeType *type, const ScDevice *device)
   return FALSE;
 }
 
+/* What was set on purpose stands first: the answer is about another machine. */
+static void
+add_what_if (GPtrArray *assumptions, const ScTopology *t)
+{
+  const struct
+  {
+    const char *name;
+    double factor;
+  } factors[] = { { "matrix", t->what_if.matrix }, { "hbm", t->what_if.hbm },         { "nvlink", t->what_if.nvlink },
+                  { "nic", t->what_if.nic },       { "latency", t->what_if.latency }, { "launch", t->what_if.launch } };
+  g_autoptr (GString) text = g_string_new (NULL);
+  for (guint i = 0; i < G_N_ELEMENTS (factors); i++)
+    if (factors[i].factor > 0 && factors[i].factor != 1) /* 0: the topology was made without any */
+      g_string_append_printf (text, "%s%s x %g", text->len > 0 ? ", " : "what-if: ", factors[i].name, factors[i].factor);
+  if (text->len > 0)
+    g_ptr_array_add (assumptions, g_strdup (text->str));
+  if (t->burst)
+    g_ptr_array_add (assumptions, g_strdup ("burst clocks: products as fast as in a short measurement"));
+}
+
 static void
 summarise_assumptions (ScSummary *s, const ScLowerInput *in)
 {
   const ScTopology *const t = in->fabric->topology;
   s->assumptions = g_ptr_array_new_with_free_func (g_free);
+  add_what_if (s->assumptions, t);
   for (guint i = 0; i < t->devices->len; i++)
     {
       const ScDevice *const d = g_ptr_array_index (t->devices, i);
