@@ -23,7 +23,7 @@ show_device (const ScInputs *inputs, int argc, char **argv, GString *out, GError
   g_autoptr (ScDevice) device = g_file_test (argv[2], G_FILE_TEST_EXISTS) ? NULL : sc_device_find (argv[2], &ignored);
   if (device == NULL)
     device = sc_device_load (argv[2], error);
-  if (device == NULL)
+  if (device == NULL || !sc_device_read_reference (device, error))
     return SC_STATUS_DATA;
   sc_draw_device (device, out);
   return SC_STATUS_OK;

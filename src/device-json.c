@@ -68,6 +68,8 @@ static const ScField device_fields[] = {
     .help = "Library workspaces outside of the framework's counters" },
   { "samples", SC_FIELD_OTHER, .derived = "none", .table = &sc_samples_table,
     .help = "Measured kernels: an array of tables, or the name of a file in calibrations/ that holds one" },
+  { "reference", SC_FIELD_STRING, .derived = "none", .offset = offsetof (ScDevice, reference_name),
+    .help = "The name of a file in calibrations/ with further tables, that only judge measurements of their own software" },
   { "relative", SC_FIELD_STRING, .derived = "none", .offset = offsetof (ScDevice, relative_name),
     .help = "A device whose measured kernels stand in where forecasts have none of this one" },
   { .key = NULL },
@@ -146,6 +148,30 @@ read_samples (ScDevice *device, const ScJson *json, Extent extent, GError **erro
         }
     }
   return own || extent < READ_ALL || device->relative_name == NULL || sc_device_read_relative (device, json, error);
+}
+
+gboolean
+sc_device_read_reference (ScDevice *device, GError **error)
+{
+  if (device->reference_name == NULL)
+    return TRUE;
+  g_autoptr (ScJson) file = sc_library_load_json (SC_KIND_CALIBRATION, device->reference_name, error);
+  if (file == NULL)
+    return FALSE;
+  if (device->tables == NULL)
+    device->tables = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_sample_table_free);
+  const guint before = device->tables->len;
+  if (!sc_samples_read_file (file, device->tables, error))
+    return FALSE;
+  for (guint i = before; i < device->tables->len; i++)
+    {
+      ScSampleTable *const table = g_ptr_array_index (device->tables, i);
+      table->training = FALSE;
+      if (!check_table (device, table, file, file->root, error))
+        return FALSE;
+    }
+  sc_device_prepare (device);
+  return TRUE;
 }
 
 gboolean

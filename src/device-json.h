@@ -8,6 +8,9 @@
 extern const ScFieldTable sc_device_table;
 extern const ScFieldTable sc_device_peak_table; /* peak_flops of sc_device_table */
 
+/* Appends the tables of the reference that @device names: for what judges measurements, or shows them. */
+gboolean sc_device_read_reference (ScDevice *device, GError **error);
+
 /* Loads the relative that @device names, which must have samples, in place of none. @json: what errors are about, or NULL. */
 gboolean sc_device_read_relative (ScDevice *device, const ScJson *json, GError **error);
 

@@ -453,6 +453,12 @@ sc_samples_read (const ScJson *json, const cJSON *item, GPtrArray *tables, GErro
       sc_json_fail (json, item, NULL, error, "%s", why->message);
       return FALSE;
     }
+  return sc_samples_read_file (file, tables, error);
+}
+
+gboolean
+sc_samples_read_file (const ScJson *file, GPtrArray *tables, GError **error)
+{
   static const char *const known[] = { "comment", "samples", NULL };
   for (const cJSON *key = file->root->child; key != NULL; key = key->next)
     if (!g_strv_contains (known, key->string))

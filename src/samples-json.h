@@ -11,6 +11,9 @@ extern const ScFieldTable sc_samples_table; /* one table of measured kernels */
  * (ScSampleTable). */
 gboolean sc_samples_read (const ScJson *json, const cJSON *item, GPtrArray *tables, GError **error);
 
+/* Such a file. */
+gboolean sc_samples_read_file (const ScJson *file, GPtrArray *tables, GError **error);
+
 /* The words of "class", "dtype" and "op": G_MAXUINT for another word. */
 guint sc_samples_class (const char *word);
 guint sc_samples_dtype (const char *word);

@@ -176,7 +176,7 @@ device_of (Run *run, const char *gpu, const ScDevice **ret, GError **error)
   if (device != NULL)
     {
       g_ptr_array_add (run->result->devices, device);
-      if (run->rule == SC_KEEP_GPU && !forget_measurements (device, error))
+      if (run->rule == SC_KEEP_GPU ? !forget_measurements (device, error) : !sc_device_read_reference (device, error))
         return FALSE;
     }
   g_hash_table_insert (run->by_name, g_strdup (gpu), device);
@@ -606,7 +606,7 @@ sc_kernel_rows_shipped (GError **error)
     {
       g_autofree char *path = g_strdup_printf ("topologies/devices/%s.json", shipped->name);
       g_autoptr (ScDevice) device = sc_device_load (path, error);
-      if (device == NULL)
+      if (device == NULL || !sc_device_read_reference (device, error))
         return NULL;
       for (guint t = 0; device->tables != NULL && t < device->tables->len; t++)
         {

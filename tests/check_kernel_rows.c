@@ -849,6 +849,7 @@ START_TEST (every_shipped_table_comes_back)
   g_autoptr (GError) error = NULL;
   g_autoptr (ScDevice) device = sc_device_load ("a100-pcie-40gb", &error);
   ck_assert_msg (device != NULL, "%s", error != NULL ? error->message : "");
+  ck_assert (sc_device_read_reference (device, &error));
   ck_assert_ptr_nonnull (device->tables);
   assert_comes_back (device->tables);
 }

@@ -143,6 +143,7 @@ own_device_text (const ScKernelRows *rows)
   sc_samples_write (table, samples);
   g_string_append_c (samples, ']');
   cJSON_ReplaceItemInObjectCaseSensitive (root, "samples", cJSON_Parse (samples->str));
+  cJSON_DeleteItemFromObjectCaseSensitive (root, "reference");
   char *const printed = cJSON_Print (root), *const text = g_strdup (printed);
   cJSON_free (printed);
   return text;

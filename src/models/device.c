@@ -68,6 +68,7 @@ sc_device_free (ScDevice *device)
   sc_curve_clear (&device->flash_forward);
   sc_curve_clear (&device->flash_backward);
   g_clear_pointer (&device->tables, g_ptr_array_unref);
+  g_free (device->reference_name);
   g_free (device->relative_name);
   sc_device_free (device->relative);
   g_free (device);

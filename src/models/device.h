@@ -65,6 +65,7 @@ struct ScDevice
   ScCited workspace_bytes;  /* cuBLAS and friends, outside of the framework's counters */
 
   GPtrArray *tables;   /* ScSampleTable, owned; NULL: no measurements of its own */
+  char      *reference_name; /* calibrations/NAME.json with tables that only judge others' rows; NULL: none */
   char      *relative_name; /* NULL: none */
   ScDevice  *relative; /* whose measurements stand in where this one has none; owned, NULL: none */
   gboolean   burst;    /* matrix products run as in short measurements, not at the sustained rate */
