@@ -487,11 +487,11 @@ check_sizes (const Group *g, const ScCommGroup *call, gpointer data)
     }
 }
 
-/* Every row and protocol on every fourth cluster, on all with STEPCAST_LONG; what is chosen is tried on all. */
+/* Every row and protocol on every sixth cluster, on all with STEPCAST_LONG; what is chosen is tried on all. */
 static gboolean
 forces (guint i)
 {
-  return i % 4 == 0 || g_getenv ("STEPCAST_LONG") != NULL;
+  return i % 6 == 0 || g_getenv ("STEPCAST_LONG") != NULL;
 }
 
 START_TEST (no_call_beats_its_links_and_larger_ones_take_longer)
