@@ -129,6 +129,9 @@ static const ScField indexer_fields[] = {
 
 static const ScField model_fields[] = {
   { "name", SC_FIELD_STRING, .derived = "the workload's name", MODEL (name), .help = "Name of the model" },
+  { "hf_config", SC_FIELD_OTHER, .derived = "none",
+    .help = "config.json of a published model, found from the workload's folder: whatever of the keys below is not given "
+            "here is from there" },
   { "family", SC_FIELD_CHOICE, .choices = families, .derived = "not stated", .offset = SC_FIELD_NOWHERE,
     .help = "For people; every figure comes from the keys below" },
   { "params_b", SC_FIELD_NUMBER, .min = 0, .max = 1e6, .derived = "counted", .offset = SC_FIELD_NOWHERE,
@@ -379,6 +382,43 @@ read_plan (ScPlan *plan, ScJson *json, GError **error)
   return stage_layers == NULL || read_stage_layers (plan, json, stage_layers, error);
 }
 
+/* Whatever "model" does not say itself is from the file that it names. */
+static gboolean
+add_hf_config (ScJson *json, ScHfConfig **ret_hf, GError **error)
+{
+  static const ScField path_field = { .key = "hf_config", .kind = SC_FIELD_STRING };
+
+  cJSON *model = cJSON_GetObjectItemCaseSensitive (json->root, "model");
+  const cJSON *item = cJSON_IsObject (model) ? sc_fields_get (&sc_model_table, model, "hf_config") : NULL;
+  if (item == NULL)
+    return TRUE;
+  g_autofree char *path = NULL;
+  if (!sc_fields_read_value (&path_field, &sc_model_table, json, item, &path, error))
+    return FALSE;
+  g_autofree char *folder = g_path_get_dirname (json->file);
+  const gboolean here =
+      g_path_is_absolute (path) || strcmp (folder, ".") == 0 || is_overridden (json, "/model/hf_config");
+  g_autofree char *full = here ? g_strdup (path) : g_build_filename (folder, path, NULL);
+  ScHfConfig *hf = sc_hf_config_load (full, error);
+  if (hf == NULL)
+    {
+      if (error != NULL && *error != NULL && (*error)->domain == SC_LIBRARY_ERROR)
+        g_prefix_error (error, "%s: /model/hf_config: ", json->file);
+      return FALSE;
+    }
+  sc_hf_config_add (hf, model);
+  *ret_hf = hf;
+  return TRUE;
+}
+
+/* A rule between keys is broken; the key may be one of the model's own file. */
+static void
+fail_rule (const ScJson *json, const ScHfConfig *hf, const char *message, GError **error)
+{
+  if (hf == NULL || !sc_hf_config_fail (hf, message, error))
+    sc_json_fail_at (json, error, message);
+}
+
 /* "70" for a model of 70.55e9 parameters is fine, for one of 65e9 it is not. */
 static gboolean
 check_params_b (const ScWorkload *workload, const ScJson *json, const cJSON *model, GError **error)
@@ -397,11 +437,18 @@ check_params_b (const ScWorkload *workload, const ScJson *json, const cJSON *mod
 ScWorkload *
 sc_workload_from_json (ScJson *json, GError **error)
 {
+  return sc_workload_from_json_hf (json, NULL, error);
+}
+
+ScWorkload *
+sc_workload_from_json_hf (ScJson *json, ScHfConfig **ret_hf, GError **error)
+{
   g_autoptr (ScWorkload) workload = g_new0 (ScWorkload, 1);
   if (!sc_fields_read (&sc_workload_table, json, json->root, workload, error) || !read_software (workload, json, error))
     return NULL;
+  g_autoptr (ScHfConfig) hf = NULL;
   const cJSON *model = sc_fields_get (&sc_workload_table, json->root, "model");
-  if (!sc_fields_check_object (json, model, error)
+  if (!add_hf_config (json, &hf, error) || !sc_fields_check_object (json, model, error)
       || !sc_fields_read (&sc_model_table, json, model, &workload->model, error)
       || !read_plan (&workload->plan, json, error))
     return NULL;
@@ -411,17 +458,29 @@ sc_workload_from_json (ScJson *json, GError **error)
   g_autoptr (GError) why = NULL;
   if (!sc_workload_complete (workload, &why) || !sc_workload_check (workload, &why))
     {
-      sc_json_fail_at (json, error, why->message);
+      fail_rule (json, hf, why->message, error);
       return NULL;
     }
-  return check_params_b (workload, json, model, error) ? g_steal_pointer (&workload) : NULL;
+  if (!check_params_b (workload, json, model, error))
+    return NULL;
+  if (ret_hf != NULL)
+    *ret_hf = g_steal_pointer (&hf);
+  return g_steal_pointer (&workload);
 }
 
 ScWorkload *
 sc_workload_load (const char *argument, char **set, GError **error)
 {
   g_autoptr (ScJson) json = sc_library_load_json (SC_KIND_WORKLOAD, argument, error);
-  if (json == NULL || !sc_override_apply (json, SC_OVERRIDE_WORKLOAD, set, error))
+  if (json == NULL)
+    return NULL;
+  if (sc_hf_config_is (json))
+    {
+      sc_json_fail (json, json->root, NULL, error,
+                    "found a model alone, expected a workload; in one, \"model\": {\"hf_config\": \"...\"} takes it");
+      return NULL;
+    }
+  if (!sc_override_apply (json, SC_OVERRIDE_WORKLOAD, set, error))
     return NULL;
   return sc_workload_from_json (json, error);
 }

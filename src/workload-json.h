@@ -3,6 +3,7 @@
  * Layer: src. */
 #pragma once
 #include "fields.h"
+#include "hf-config.h"
 #include "models/workload.h"
 
 extern const ScFieldTable sc_workload_table;
@@ -16,3 +17,6 @@ extern const ScFieldTable sc_mla_table, sc_indexer_table;                     /*
 ScWorkload *sc_workload_load (const char *argument, char **set, GError **error);
 
 ScWorkload *sc_workload_from_json (ScJson *json, GError **error);
+
+/* The same.  *ret_hf (may be NULL): the file that "hf_config" of the model names, NULL where there is none; yours. */
+ScWorkload *sc_workload_from_json_hf (ScJson *json, ScHfConfig **ret_hf, GError **error);

@@ -237,7 +237,7 @@ sc_workload_check_modelled (const ScWorkload *workload, GError **error)
   };
   for (guint i = 0; i < G_N_ELEMENTS (later); i++)
     if (later[i].found)
-      return fail (error, "/model/%s: %s is not modelled yet; its parameters are counted (stepcast show model)",
+      return fail (error, "/model/%s: %s is not modelled yet, only counted (stepcast show model)",
                    later[i].key, later[i].what);
   return TRUE;
 }
