@@ -199,6 +199,8 @@ static const struct
 } published[] = {
   { "{'model_type': 'llama'}", 6738415616 }, /* Llama 2 7B */
   { "{'model_type': 'llama', 'hidden_size': 5120, 'num_hidden_layers': 40, 'num_attention_heads': 40, 'intermediate_size': 13824}", 13015864320 },
+  { "{'model_type': 'llama', 'hidden_size': 8192, 'num_hidden_layers': 80, 'num_attention_heads': 64, 'num_key_value_heads': 8,"
+    " 'intermediate_size': 28672}", 68976648192 },
   { "{'model_type': 'mistral'}", 7241732096 },
   { "{'model_type': 'mixtral'}", 46702792704 },
   { "{'model_type': 'gemma2'}", 2614341888 }, /* 2B */
@@ -209,6 +211,8 @@ static const struct
   { "{'model_type': 'bloom', 'hidden_size': 4096, 'n_layer': 30, 'n_head': 32}", 7069016064 },
   { "{'model_type': 'opt', 'hidden_size': 1024, 'num_hidden_layers': 24, 'num_attention_heads': 16, 'ffn_dim': 4096,"
     " 'word_embed_proj_dim': 512, 'do_layer_norm_before': false}", 331196416 },
+  { "{'model_type': 'opt', 'hidden_size': 12288, 'num_hidden_layers': 96, 'num_attention_heads': 96, 'ffn_dim': 49152}", 174604468224 },
+  { "{'model_type': 'opt', 'hidden_size': 9216, 'num_hidden_layers': 64, 'num_attention_heads': 72, 'ffn_dim': 36864}", 65719701504 },
   { "{'model_type': 'falcon'}", 6921720704 }, /* 7B */
   { "{'model_type': 'falcon', 'hidden_size': 8192, 'num_hidden_layers': 60, 'num_attention_heads': 128, 'num_kv_heads': 8,"
     " 'new_decoder_architecture': true}", 41303293952 },
@@ -227,6 +231,13 @@ static const struct
     " 'first_k_dense_replace': 1}", 235741434880 },
   { "{'model_type': 'deepseek_v3'}", 671026419200 },
   { "{'model_type': 'glm4_moe', 'head_dim': 128, 'attention_bias': true}", 106852251264 }, /* GLM-4.5-Air */
+  { "{'model_type': 'glm4_moe', 'hidden_size': 5120, 'num_hidden_layers': 92, 'intermediate_size': 12288, 'n_routed_experts': 160,"
+    " 'moe_intermediate_size': 1536, 'first_k_dense_replace': 3, 'head_dim': 128, 'attention_bias': true, 'use_qk_norm': true}",
+    352797829024 }, /* GLM-4.5 */
+  { "{'model_type': 'glm'}", 9399951360 }, /* GLM-4-9B */
+  { "{'model_type': 'chatglm', 'hidden_size': 4096, 'num_layers': 28, 'num_attention_heads': 32, 'multi_query_attention': true,"
+    " 'multi_query_group_num': 2, 'kv_channels': 128, 'ffn_hidden_size': 13696, 'padded_vocab_size': 65024, 'add_qkv_bias': true,"
+    " 'add_bias_linear': false}", 6243584000 }, /* ChatGLM3-6B */
   { "{'model_type': 'gpt_oss'}", 116829156672 },
   { "{'model_type': 'llama4_text'}", 107769861120 }, /* Scout */
   { "{'model_type': 'olmo2', 'vocab_size': 100352}", 7298617344 },
