@@ -130,7 +130,7 @@ put (HfReader *reader, const char *name, cJSON *value, const cJSON *item, char *
 
 /* What follows from several keys; @item (may be NULL) is the one to blame. */
 static gboolean G_GNUC_PRINTF (5, 6)
-derive (HfReader *reader, const char *name, double value, const cJSON *item, const char *format, ...)
+    derive (HfReader *reader, const char *name, double value, const cJSON *item, const char *format, ...)
 {
   va_list args;
   va_start (args, format);
@@ -210,8 +210,8 @@ fail_missing (const HfReader *reader, const char *path, const char *expected, GE
       if (!cJSON_IsObject (below))
         {
           g_autofree char *found = below != NULL ? sc_json_found (below) : NULL;
-          sc_json_fail (reader->config->json, object, name, error, "%s%s, expected an object", below != NULL ? "found " : "missing",
-                        below != NULL ? found : "");
+          sc_json_fail (reader->config->json, object, name, error, "%s%s, expected an object",
+                        below != NULL ? "found " : "missing", below != NULL ? found : "");
           return FALSE;
         }
       object = below;
@@ -294,7 +294,8 @@ finish_layer_types (HfReader *reader, GError **error)
   const guint n = (guint) cJSON_GetArraySize (array), layers = (guint) value_of (reader, "layers");
   if (n != layers)
     {
-      sc_json_fail (reader->config->json, array, NULL, error, "found %u elements, expected one for each of %u layers", n, layers);
+      sc_json_fail (reader->config->json, array, NULL, error, "found %u elements, expected one for each of %u layers",
+                    n, layers);
       return FALSE;
     }
   guint every = 0, i = 0, n_full = 0;
@@ -304,14 +305,14 @@ finish_layer_types (HfReader *reader, GError **error)
       const gboolean full = strcmp (kind, "full_attention") == 0;
       if (!full && strcmp (kind, "sliding_attention") != 0 && strcmp (kind, "chunked_attention") != 0)
         return refuse (reader, item, error, "no layer of attention; hybrid models are not described yet");
-      n_full += full;
+      n_full += full ? 1 : 0;
       if (full && every == 0)
         every = i + 1;
     }
   gboolean regular = every == 0 || n_full == n / every;
   i = 0;
   for (const cJSON *item = array->child; item != NULL; item = item->next, i++)
-    regular &= (every > 0 && (i + 1) % every == 0) == (strcmp (item->valuestring, "full_attention") == 0);
+    regular = regular && (every > 0 && (i + 1) % every == 0) == (strcmp (item->valuestring, "full_attention") == 0);
   if (!regular)
     return refuse (reader, array, error, "which layers attend all tokens is no rule of every n-th layer");
   if (every == 1)
@@ -377,14 +378,15 @@ finish_qwen_moe (HfReader *reader, GError **error)
           if (!sc_fields_read_value (&index, &sc_model_table, reader->config->json, item, &layer, error))
             return FALSE;
           if (layer != dense++)
-            return refuse (reader, list, error, "layers without experts that are not the first ones are not described yet");
+            return refuse (reader, list, error,
+                           "layers without experts that are not the first ones are not described yet");
         }
       if (dense > 0)
         derive (reader, "dense_layers", dense, list, "from mlp_only_layers");
     }
   guint shared;
-  if (!read_count (reader, "shared_expert_intermediate_size", strstr (reader->type->types, "qwen2_moe") != NULL ? 5632 : 0,
-                   &shared, error))
+  if (!read_count (reader, "shared_expert_intermediate_size",
+                   strstr (reader->type->types, "qwen2_moe") != NULL ? 5632 : 0, &shared, error))
     return FALSE;
   const double width = value_of (reader, "expert_ffn");
   const cJSON *item = member (reader->config->object, "shared_expert_intermediate_size");
@@ -393,7 +395,8 @@ finish_qwen_moe (HfReader *reader, GError **error)
       if (shared / width != (guint) (shared / width))
         return refuse (reader, item != NULL ? item : reader->config->object, error,
                        "no multiple of moe_intermediate_size is not described yet");
-      derive (reader, "shared_experts", shared / width, item, "from shared_expert_intermediate_size / moe_intermediate_size");
+      derive (reader, "shared_experts", shared / width, item,
+              "from shared_expert_intermediate_size / moe_intermediate_size");
       derive (reader, "shared_gate", 1, NULL, "all of this type");
     }
   return finish_qwen (reader, error);
@@ -407,14 +410,16 @@ finish_deepseek (HfReader *reader, GError **error)
   if (!read_count (reader, "moe_layer_freq", 1, &every, error))
     return FALSE;
   if (every != 1)
-    return refuse (reader, member (reader->config->object, "moe_layer_freq"), error, "expected 1, the only one that models have");
+    return refuse (reader, member (reader->config->object, "moe_layer_freq"), error,
+                   "expected 1, the only one that models have");
   look_up (reader, "num_key_value_heads"); /* says nothing: each head has keys of its own */
   look_up (reader, "head_dim");
   look_up (reader, "qk_head_dim");
   if (value_of (reader, "experts") == 0)
     for (guint i = 0; i < 6; i++)
       {
-        static const char *const fields[] = { "experts", "top_k", "expert_ffn", "shared_experts", "dense_layers", "router_bias" };
+        static const char *const fields[] = { "experts",        "top_k",        "expert_ffn",
+                                              "shared_experts", "dense_layers", "router_bias" };
         drop (reader, fields[i]);
       }
   return TRUE;
@@ -449,9 +454,11 @@ finish_opt (HfReader *reader, GError **error)
   const cJSON *item = member (reader->config->object, "max_position_embeddings");
   derive (reader, "max_positions", positions + 2.0, item, "from max_position_embeddings + 2");
   if (!norm_before)
-    derive (reader, "no_final_norm", 1, member (reader->config->object, "do_layer_norm_before"), "from do_layer_norm_before");
+    derive (reader, "no_final_norm", 1, member (reader->config->object, "do_layer_norm_before"),
+            "from do_layer_norm_before");
   if (!bias)
-    return refuse (reader, member (reader->config->object, "enable_bias"), error, "OPT without biases is not described yet");
+    return refuse (reader, member (reader->config->object, "enable_bias"), error,
+                   "OPT without biases is not described yet");
   return TRUE;
 }
 
@@ -462,7 +469,8 @@ finish_falcon (HfReader *reader, GError **error)
   gboolean new_kind, multi_query, parallel, alibi;
   if (!read_flag (reader, "new_decoder_architecture", FALSE, &new_kind, error)
       || !read_flag (reader, "multi_query", TRUE, &multi_query, error)
-      || !read_flag (reader, "parallel_attn", TRUE, &parallel, error) || !read_flag (reader, "alibi", FALSE, &alibi, error))
+      || !read_flag (reader, "parallel_attn", TRUE, &parallel, error)
+      || !read_flag (reader, "alibi", FALSE, &alibi, error))
     return FALSE;
   look_up (reader, "num_kv_heads");
   look_up (reader, "n_head_kv");
@@ -476,7 +484,8 @@ finish_falcon (HfReader *reader, GError **error)
   if (!read_count (reader, "num_ln_in_parallel_attn", new_kind ? 2 : 1, &norms, error))
     return FALSE;
   if (parallel && norms == 1)
-    derive (reader, "layer_norms", 1, member (reader->config->object, "num_ln_in_parallel_attn"), "one before both parts");
+    derive (reader, "layer_norms", 1, member (reader->config->object, "num_ln_in_parallel_attn"),
+            "one before both parts");
   derive (reader, "parallel_attention", parallel, member (reader->config->object, "parallel_attn"),
           member (reader->config->object, "parallel_attn") != NULL ? "from parallel_attn" : "default of transformers");
   if (alibi)
@@ -510,7 +519,8 @@ static gboolean
 finish_chatglm (HfReader *reader, GError **error)
 {
   gboolean grouped, rms, final_norm;
-  if (!read_flag (reader, "multi_query_attention", FALSE, &grouped, error) || !read_flag (reader, "rmsnorm", TRUE, &rms, error)
+  if (!read_flag (reader, "multi_query_attention", FALSE, &grouped, error)
+      || !read_flag (reader, "rmsnorm", TRUE, &rms, error)
       || !read_flag (reader, "post_layer_norm", TRUE, &final_norm, error))
     return FALSE;
   look_up (reader, "multi_query_group_num");
@@ -1123,8 +1133,8 @@ fail_type (const ScJson *json, const cJSON *item, GError **error)
   g_autofree char *found = sc_json_found (item);
   const char *nearest = sc_nearest (item->valuestring, (const char *const *) known->pdata);
   sc_json_fail (json, item, NULL, error, "found %s, which is not a known type of model%s%s%s", found,
-                nearest != NULL ? "; the nearest is \"" : " (see stepcast list model-types)", nearest != NULL ? nearest : "",
-                nearest != NULL ? "\"" : "");
+                nearest != NULL ? "; the nearest is \"" : " (see stepcast list model-types)",
+                nearest != NULL ? nearest : "", nearest != NULL ? "\"" : "");
   return FALSE;
 }
 
@@ -1171,7 +1181,8 @@ choose_type (ScHfConfig *config, GError **error)
         }
       return NULL;
     }
-  sc_json_fail (json, json->root, "model_type", error, "missing, expected the type of a model (see stepcast list model-types)");
+  sc_json_fail (json, json->root, "model_type", error,
+                "missing, expected the type of a model (see stepcast list model-types)");
   return NULL;
 }
 
@@ -1182,7 +1193,8 @@ note_unused (HfReader *reader, const cJSON *object)
 {
   static const char *const names[] = { "model_type", "architectures", NULL };
   for (const cJSON *item = object->child; item != NULL; item = item->next)
-    if (item != reader->config->object && !g_hash_table_contains (reader->used, item) && !g_strv_contains (names, item->string))
+    if (item != reader->config->object && !g_hash_table_contains (reader->used, item)
+        && !g_strv_contains (names, item->string))
       {
         gboolean below = FALSE; /* ffn_config: parts of it are */
         for (const cJSON *child = item->child; child != NULL; child = child->next)
@@ -1225,7 +1237,8 @@ read_fields (HfReader *reader, GError **error)
   const HfType *type = reader->type;
   for (guint i = 0; i < G_N_ELEMENTS (type->rules) && type->rules[i] != NULL; i++)
     for (const HfRule *rule = type->rules[i]; rule->field != NULL; rule++)
-      if (!is_replaced (type, i, rule) && (rule->keys != NULL || rule->fallback != NULL) && !apply_rule (reader, rule, error))
+      if (!is_replaced (type, i, rule) && (rule->keys != NULL || rule->fallback != NULL)
+          && !apply_rule (reader, rule, error))
         return FALSE;
   return type->finish == NULL || type->finish (reader, error);
 }

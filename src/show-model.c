@@ -18,9 +18,9 @@
 typedef struct
 {
   const ScModel *model;
-  guint seq;             /* 0: not known */
-  const ScHfConfig *hf;  /* NULL: none */
-  GHashTable *said;      /* char *: keys of the workload's model, "mla.q_lora_rank"; owned by the caller */
+  guint seq;            /* 0: not known */
+  const ScHfConfig *hf; /* NULL: none */
+  GHashTable *said;     /* char *: keys of the workload's model, "mla.q_lora_rank"; owned by the caller */
 } Shown;
 
 /* ---- Fields ---- */
@@ -120,8 +120,7 @@ append_counts (const Shown *shown, GString *out)
   const ScModel *m = shown->model;
   const guint moe = sc_model_moe_layers (m);
   g_string_append (out, "\nParameters\n");
-  append_count (out, "embedding",
-                sc_model_embedding_params (m, shown->seq), 0);
+  append_count (out, "embedding", sc_model_embedding_params (m, shown->seq), 0);
   if (moe < m->layers)
     append_count (out, moe > 0 ? "dense layer" : "layer", sc_model_layer_params (m), m->layers - moe);
   if (moe > 0)
@@ -142,7 +141,8 @@ append_notes (const Shown *shown, GString *out)
   if (!sc_workload_check_modelled (&workload, &later))
     {
       g_string_append_c (out, '\n');
-      g_autofree char *text = g_strdup_printf ("No step can be run yet: %.*s.", (int) (strcspn (later->message, "(") - 1), later->message);
+      g_autofree char *text =
+          g_strdup_printf ("No step can be run yet: %.*s.", (int) (strcspn (later->message, "(") - 1), later->message);
       sc_append_wrapped (out, text, 0, 2, WIDTH);
       g_string_append_c (out, '\n');
     }
@@ -220,8 +220,9 @@ sc_show_model (const char *argument, char **set, GString *out, GError **error)
   if (json == NULL)
     return FALSE;
   if (sc_hf_config_is (json) && set != NULL)
-    return sc_cmd_fail_usage ("show", error, "--set changes a workload, and %s is config.json of a model (name it as hf_config of one)",
-                              json->file);
+    return sc_cmd_fail_usage (
+        "show", error, "--set changes a workload, and %s is config.json of a model (name it as hf_config of one)",
+        json->file);
   if (sc_hf_config_is (json))
     return show_config (g_steal_pointer (&json), said, out, error);
   return sc_override_apply (json, SC_OVERRIDE_WORKLOAD, set, error) && show_workload (json, said, out, error);
