@@ -30,9 +30,18 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
       return SC_STATUS_DATA;
     }
   g_autofree char *params = sc_format_count ((double) sc_model_params (&workload->model, workload->seq));
-  g_string_append_printf (out, "ok: %s, %s parameters, on %u of %u GPUs of %s: ", workload->name, params,
-                          workload->plan.gpus, inputs.topology->n_gpus, inputs.topology->name);
+  g_string_append_printf (out, "ok: %s, %s parameters", workload->name, params);
+  if (workload->model.experts > 0)
+    {
+      g_autofree char *active = sc_format_count ((double) sc_model_active_params (&workload->model, workload->seq));
+      g_string_append_printf (out, " (%s active)", active);
+    }
+  g_string_append_printf (out, ", on %u of %u GPUs of %s: ", workload->plan.gpus, inputs.topology->n_gpus,
+                          inputs.topology->name);
   sc_describe_plan (workload, out);
+  g_autoptr (GError) later = NULL;
+  if (!sc_workload_check_modelled (workload, &later))
+    g_string_append_printf (out, "; it cannot be run yet: %s", later->message);
   g_string_append_c (out, '\n');
   return SC_STATUS_OK;
 }

@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "describe.h"
 #include "device-json.h"
+#include "hf-config.h"
 #include "json-in.h"
 #include "library.h"
 #include "models/collective.h"
@@ -62,7 +63,7 @@ static gboolean
 list_fields (GString *out, GError **error)
 {
   static const ScFieldTable *const tables[] = {
-    &sc_workload_table, &sc_software_table,    &sc_model_table,  &sc_plan_table,
+    &sc_workload_table, &sc_software_table,    &sc_model_table,  &sc_mla_table,       &sc_indexer_table, &sc_plan_table,
     &sc_topology_table, &sc_node_type_table,   &sc_nvlink_table, &sc_pcie_table,
     &sc_nics_table,     &sc_node_run_table,    &sc_fabric_table, &sc_tier_table,
     &sc_fault_table,    &sc_fault_place_table, &sc_uplink_table, &sc_background_table,
@@ -211,6 +212,19 @@ list_collectives (GString *out, GError **error)
 }
 
 static gboolean
+list_model_types (GString *out, GError **error)
+{
+  (void) error;
+  for (guint i = 0; i < sc_hf_n_types (); i++)
+    {
+      const ScHfTypeInfo type = sc_hf_type_info (i);
+      g_autofree char *refused = g_strdup_printf ("Refused: %s", type.summary);
+      append_row (out, type.types, type.refused ? refused : type.summary, NULL);
+    }
+  return TRUE;
+}
+
+static gboolean
 list_statuses (GString *out, GError **error)
 {
   guint n;
@@ -228,7 +242,8 @@ static const struct
 } lists[] = {
   { "devices", list_devices },       { "topologies", list_topologies },  { "workloads", list_workloads },
   { "frameworks", list_frameworks }, { "schedules", list_schedules },    { "collectives", list_collectives },
-  { "fields", list_fields },         { "exit-statuses", list_statuses },   { "models", NULL },
+  { "fields", list_fields },         { "model-types", list_model_types }, { "exit-statuses", list_statuses },
+  { "models", NULL },
 };
 
 /* Was @list asked for?  Models are listed with the workloads that train them. */
@@ -280,6 +295,7 @@ const ScCommand sc_cmd_list = {
   .summary = "Print the tables: devices, topologies, workloads, input fields, and more, with sources",
   .usage = "[TABLE...]",
   .help = "Tables: devices, topologies, workloads (or models), frameworks, schedules, collectives, fields (every\n"
-          "input key with unit, range and default), exit-statuses.  Without a name all of them.",
+          "input key with unit, range and default), model-types (that hf_config of a model reads), exit-statuses.  Without\n"
+          "a name all of them.",
   .run = run,
 };

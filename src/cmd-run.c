@@ -160,6 +160,12 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
       || !sc_inputs_read (&options.inputs, argc, argv, error))
     return SC_STATUS_USAGE;
 
+  if (!sc_workload_check_modelled (options.inputs.workload, error))
+    {
+      g_prefix_error (error, "%s: ", argc == 3 ? argv[2] : "workload");
+      return SC_STATUS_DATA;
+    }
+
   const ScForecastOptions how = { .links = options.links };
   g_autoptr (ScSummary) summary = sc_forecast (options.inputs.topology, options.inputs.workload, &how, error);
   if (summary == NULL || !write_outputs (&options, report, summary, out, error))

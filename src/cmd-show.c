@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* cmd-show.c - stepcast show: draw a topology, a plan on it, or the numbers of a device. */
+/* cmd-show.c - stepcast show: draw a topology, a plan on it, or the numbers of a device or a model. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -8,6 +8,7 @@
 #include "override.h"
 #include "device-json.h"
 #include "draw.h"
+#include "show-model.h"
 #include "topology-json.h"
 
 static ScStatus
@@ -27,6 +28,17 @@ show_device (const ScInputs *inputs, int argc, char **argv, GString *out, GError
     return SC_STATUS_DATA;
   sc_draw_device (device, out);
   return SC_STATUS_OK;
+}
+
+static ScStatus
+show_model (const ScInputs *inputs, int argc, char **argv, GString *out, GError **error)
+{
+  if (argc != 3 || inputs->device != NULL)
+    {
+      g_set_error (error, SC_CMD_ERROR, SC_CMD_ERROR_USAGE, "show: expected \"model\" and one WORKLOAD or config.json, no --device");
+      return SC_STATUS_USAGE;
+    }
+  return sc_show_model (argv[2], inputs->set, out, error) ? SC_STATUS_OK : SC_STATUS_DATA;
 }
 
 /* Without a workload, what would change one has no effect, so it is refused. */
@@ -59,6 +71,8 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     return SC_STATUS_OK;
   if (argc > 1 && strcmp (argv[1], "device") == 0)
     return show_device (&inputs, argc, argv, out, error);
+  if (argc > 1 && strcmp (argv[1], "model") == 0)
+    return show_model (&inputs, argc, argv, out, error);
   if (!(argc == 2 ? read_topology (&inputs, argv[1], error) : sc_inputs_read (&inputs, argc, argv, error)))
     return SC_STATUS_DATA;
   if (!sc_draw_topology (inputs.topology, out, error))
@@ -73,11 +87,13 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
 
 const ScCommand sc_cmd_show = {
   .name = "show",
-  .summary = "Draw a topology and a plan on it, or print the numbers of a device",
-  .usage = "[TOPOLOGY [WORKLOAD]] | device NAME",
+  .summary = "Draw a topology and a plan on it, or print the numbers of a device or a model",
+  .usage = "[TOPOLOGY [WORKLOAD]] | device NAME | model FILE",
   .help = "With a topology: the network from the core down to the nodes, and each kind of node.\n"
           "With a workload as well: which ranks form which groups, on which nodes, and the layers of each stage.\n"
           "device NAME (or a device file): each number of that GPU with its grade and source.\n"
+          "model FILE (a workload, or config.json of a published model): each field with the key that it is from,\n"
+          "the parameters, and what is only counted so far.\n"
           "Without arguments: the built-in example.",
   .run = run,
 };

@@ -83,6 +83,12 @@ sc_describe_model (const ScWorkload *workload, GString *out)
     g_string_append_printf (out, " (%u KV)", m->kv_heads);
   g_string_append_printf (out, " of %u, ffn %u%s, vocabulary %u%s", m->head_dim, m->ffn, m->gated_mlp ? " gated" : "",
                           m->vocab, m->tied_embeddings ? " tied" : "");
+  if (m->experts == 0)
+    return;
+  g_string_append_printf (out, ", %u of %u experts", m->top_k, m->experts);
+  if (m->shared_experts > 0)
+    g_string_append_printf (out, " and %u shared", m->shared_experts);
+  g_string_append_printf (out, " of %u", m->expert_ffn);
 }
 
 void

@@ -25,10 +25,10 @@ static const ScChoice positions[] = {
 };
 
 static const ScChoice families[] = {
-  { "gpt", 0, FALSE },    { "llama", 0, FALSE },   { "bloom", 0, FALSE },   { "mpt", 0, FALSE },
-  { "qwen", 0, FALSE },   { "nemotron", 0, TRUE }, { "gpt-neox", 0, TRUE }, { "gpt-moe", 0, TRUE },
-  { "mixtral", 0, TRUE }, { "qwen-moe", 0, TRUE }, { "deepseek", 0, TRUE }, { "grok", 0, TRUE },
-  { "llama4", 0, TRUE },  { "gpt-oss", 0, TRUE },  { "other", 0, FALSE },   { NULL, 0, FALSE },
+  { "gpt", 0, FALSE },       { "llama", 0, FALSE },    { "bloom", 0, FALSE },    { "mpt", 0, FALSE },
+  { "qwen", 0, FALSE },      { "nemotron", 0, FALSE }, { "gpt-neox", 0, FALSE }, { "gpt-moe", 0, FALSE },
+  { "mixtral", 0, FALSE },   { "qwen-moe", 0, FALSE }, { "deepseek", 0, FALSE }, { "grok", 0, FALSE },
+  { "llama4", 0, FALSE },    { "gpt-oss", 0, FALSE },  { "other", 0, FALSE },    { NULL, 0, FALSE },
 };
 
 static const ScChoice shardings[] = {
@@ -100,11 +100,38 @@ static const ScField software_fields[] = {
   { .key = NULL },
 };
 
+#define MLA(member) .offset = offsetof (ScModel, mla.member)
+#define INDEXER(member) .offset = offsetof (ScModel, indexer.member)
+
+static const ScField mla_fields[] = {
+  { "q_lora_rank", SC_FIELD_COUNT, .min = 0, .max = 1000000, .fallback = "0", MLA (q_lora_rank),
+    .help = "Width to which queries are compressed; 0: they are not" },
+  { "kv_lora_rank", SC_FIELD_COUNT, .min = 1, .max = 1000000, MLA (kv_lora_rank),
+    .help = "Width to which keys and values are compressed" },
+  { "qk_nope_head_dim", SC_FIELD_COUNT, .min = 1, .max = 4096, MLA (qk_nope_head_dim),
+    .help = "Size of a query or key without positions" },
+  { "qk_rope_head_dim", SC_FIELD_COUNT, .min = 0, .max = 4096, MLA (qk_rope_head_dim),
+    .help = "Size of its part with positions, which all keys share" },
+  { "v_head_dim", SC_FIELD_COUNT, .min = 1, .max = 4096, MLA (v_head_dim), .help = "Size of a value" },
+  { .key = NULL },
+};
+
+static const ScField indexer_fields[] = {
+  { "heads", SC_FIELD_COUNT, .min = 1, .max = 65536, INDEXER (heads), .help = "Heads that choose" },
+  { "head_dim", SC_FIELD_COUNT, .min = 1, .max = 4096, INDEXER (head_dim), .help = "Size of one" },
+  { "top_k", SC_FIELD_COUNT, .min = 1, .max = 10000000, INDEXER (top_k), .help = "Keys that a query then attends" },
+  { .key = NULL },
+};
+
 #define MODEL(member) .offset = offsetof (ScModel, member)
 #define FLAG SC_FIELD_BOOL, .fallback = "false"
+#define COUNTED(member, most) SC_FIELD_COUNT, .min = 0, .max = most, .fallback = "0", MODEL (member)
 
 static const ScField model_fields[] = {
   { "name", SC_FIELD_STRING, .derived = "the workload's name", MODEL (name), .help = "Name of the model" },
+  { "hf_config", SC_FIELD_OTHER, .derived = "none",
+    .help = "config.json of a published model, found from the workload's folder: whatever of the keys below is not given "
+            "here is from there" },
   { "family", SC_FIELD_CHOICE, .choices = families, .derived = "not stated", .offset = SC_FIELD_NOWHERE,
     .help = "For people; every figure comes from the keys below" },
   { "params_b", SC_FIELD_NUMBER, .min = 0, .max = 1e6, .derived = "counted", .offset = SC_FIELD_NOWHERE,
@@ -131,13 +158,36 @@ static const ScField model_fields[] = {
   { "embedding_norm", FLAG, MODEL (embedding_norm), .help = "A norm behind the embedding" },
   { "dropout", SC_FIELD_NUMBER, .min = 0, .max = 0.999, .fallback = "0", MODEL (dropout),
     .help = "Share dropped; 0: no dropout kernels and masks" },
-  { "experts", SC_FIELD_LATER, .fallback = "0", .help = "Mixture of experts" },
-  { "top_k", SC_FIELD_LATER, .fallback = "0", .help = "Experts per token" },
-  { "expert_ffn", SC_FIELD_LATER, .fallback = "0", .help = "Width of an expert" },
-  { "shared_experts", SC_FIELD_LATER, .fallback = "0", .help = "Experts of all tokens" },
-  { "dense_layers", SC_FIELD_LATER, .fallback = "0", .help = "Layers without experts" },
-  { "mla", SC_FIELD_LATER, .help = "Multi-head latent attention" },
-  { "mtp_layers", SC_FIELD_LATER, .fallback = "0", .help = "Multi-token prediction" },
+  { "experts", COUNTED (experts, 65536), .help = "Routed experts of a layer; 0: a dense model" },
+  { "top_k", COUNTED (top_k, 65536), .help = "Of them, experts for each token" },
+  { "expert_ffn", SC_FIELD_COUNT, .min = 0, .max = 10000000, .derived = "ffn", MODEL (expert_ffn),
+    .help = "Width of one branch of an expert" },
+  { "shared_experts", COUNTED (shared_experts, 65536), .help = "Experts of all tokens, in units of expert_ffn" },
+  { "shared_gate", FLAG, MODEL (shared_gate), .help = "A gate on the shared experts (Qwen2-MoE)" },
+  { "dense_layers", COUNTED (dense_layers, 1000), .help = "The first layers, without experts" },
+  { "moe_every", SC_FIELD_COUNT, .min = 1, .max = 1000, .fallback = "1", MODEL (moe_every),
+    .help = "Behind them every n-th layer has experts (Llama 4: 2)" },
+  { "router_bias", FLAG, MODEL (router_bias), .help = "One number per expert beside the router" },
+  { "mla", SC_FIELD_OBJECT, .table = &sc_mla_table, .derived = "none", .help = "Multi-head latent attention" },
+  { "indexer", SC_FIELD_OBJECT, .table = &sc_indexer_table, .derived = "none",
+    .help = "Attention to keys that a small attention chooses (DeepSeek-V3.2)" },
+  { "mtp_layers", COUNTED (mtp_layers, 64),
+    .help = "Modules that predict further tokens; beside the parameters of the model" },
+  { "window", COUNTED (window, 10000000), .help = "Tokens that a query attends in layers with a window; 0: all" },
+  { "global_every", COUNTED (global_every, 1000), .help = "Every n-th layer attends all tokens; 0: none does" },
+  { "chunked_window", FLAG, MODEL (chunked_window), .help = "The window is a fixed block (Llama 4), it does not slide" },
+  { "attention_sinks", FLAG, MODEL (attention_sinks), .help = "A learned logit for each head (gpt-oss)" },
+  { "attention_bias", FLAG, MODEL (attention_bias), .help = "Biases on Q, K, V and the output projection" },
+  { "mlp_bias", FLAG, MODEL (mlp_bias), .help = "Biases in MLPs and experts" },
+  { "norm_bias", FLAG, MODEL (norm_bias), .help = "Biases on LayerNorms, whatever the linear layers have" },
+  { "head_bias", FLAG, MODEL (head_bias), .help = "A bias on the logits" },
+  { "qk_norm_full", FLAG, MODEL (qk_norm_full), .help = "qk_norm has a scale for each head, not one for all" },
+  { "layer_norms", SC_FIELD_COUNT, .min = 1, .max = 4, .fallback = "2", MODEL (layer_norms),
+    .help = "Norms of hidden size in a layer: 1 where attention and MLP share one, 4 where both have one behind as well" },
+  { "parallel_attention", FLAG, MODEL (parallel_attention), .help = "Attention and MLP side by side" },
+  { "embedding_dim", SC_FIELD_COUNT, .min = 1, .max = 1000000, .derived = "hidden", MODEL (embedding_dim),
+    .help = "Width of the embedding, where matrices lead to hidden and back (OPT-350m)" },
+  { "no_final_norm", FLAG, MODEL (no_final_norm), .help = "No norm between the last layer and the head" },
   { "extra", SC_FIELD_LATER, .help = "Whatever else a published row says" },
   { .key = NULL },
 };
@@ -212,6 +262,8 @@ static const ScField workload_fields[] = {
 
 #define NULLABLE .null_is_absent = TRUE
 const ScFieldTable sc_software_table = { .title = "workload: software", .fields = software_fields, NULLABLE };
+const ScFieldTable sc_mla_table = { .title = "workload: model: mla", .fields = mla_fields, NULLABLE };
+const ScFieldTable sc_indexer_table = { .title = "workload: model: indexer", .fields = indexer_fields, NULLABLE };
 const ScFieldTable sc_model_table = { .title = "workload: model", .fields = model_fields, NULLABLE };
 const ScFieldTable sc_plan_table = { .title = "workload: plan", .fields = plan_fields, NULLABLE };
 const ScFieldTable sc_workload_table = { .title = "workload", .fields = workload_fields };
@@ -330,6 +382,43 @@ read_plan (ScPlan *plan, ScJson *json, GError **error)
   return stage_layers == NULL || read_stage_layers (plan, json, stage_layers, error);
 }
 
+/* Whatever "model" does not say itself is from the file that it names. */
+static gboolean
+add_hf_config (ScJson *json, ScHfConfig **ret_hf, GError **error)
+{
+  static const ScField path_field = { .key = "hf_config", .kind = SC_FIELD_STRING };
+
+  cJSON *model = cJSON_GetObjectItemCaseSensitive (json->root, "model");
+  const cJSON *item = cJSON_IsObject (model) ? sc_fields_get (&sc_model_table, model, "hf_config") : NULL;
+  if (item == NULL)
+    return TRUE;
+  g_autofree char *path = NULL;
+  if (!sc_fields_read_value (&path_field, &sc_model_table, json, item, &path, error))
+    return FALSE;
+  g_autofree char *folder = g_path_get_dirname (json->file);
+  const gboolean here =
+      g_path_is_absolute (path) || strcmp (folder, ".") == 0 || is_overridden (json, "/model/hf_config");
+  g_autofree char *full = here ? g_strdup (path) : g_build_filename (folder, path, NULL);
+  ScHfConfig *hf = sc_hf_config_load (full, error);
+  if (hf == NULL)
+    {
+      if (error != NULL && *error != NULL && (*error)->domain == SC_LIBRARY_ERROR)
+        g_prefix_error (error, "%s: /model/hf_config: ", json->file);
+      return FALSE;
+    }
+  sc_hf_config_add (hf, model);
+  *ret_hf = hf;
+  return TRUE;
+}
+
+/* A rule between keys is broken; the key may be one of the model's own file. */
+static void
+fail_rule (const ScJson *json, const ScHfConfig *hf, const char *message, GError **error)
+{
+  if (hf == NULL || !sc_hf_config_fail (hf, message, error))
+    sc_json_fail_at (json, error, message);
+}
+
 /* "70" for a model of 70.55e9 parameters is fine, for one of 65e9 it is not. */
 static gboolean
 check_params_b (const ScWorkload *workload, const ScJson *json, const cJSON *model, GError **error)
@@ -348,11 +437,18 @@ check_params_b (const ScWorkload *workload, const ScJson *json, const cJSON *mod
 ScWorkload *
 sc_workload_from_json (ScJson *json, GError **error)
 {
+  return sc_workload_from_json_hf (json, NULL, error);
+}
+
+ScWorkload *
+sc_workload_from_json_hf (ScJson *json, ScHfConfig **ret_hf, GError **error)
+{
   g_autoptr (ScWorkload) workload = g_new0 (ScWorkload, 1);
   if (!sc_fields_read (&sc_workload_table, json, json->root, workload, error) || !read_software (workload, json, error))
     return NULL;
+  g_autoptr (ScHfConfig) hf = NULL;
   const cJSON *model = sc_fields_get (&sc_workload_table, json->root, "model");
-  if (!sc_fields_check_object (json, model, error)
+  if (!add_hf_config (json, &hf, error) || !sc_fields_check_object (json, model, error)
       || !sc_fields_read (&sc_model_table, json, model, &workload->model, error)
       || !read_plan (&workload->plan, json, error))
     return NULL;
@@ -362,17 +458,29 @@ sc_workload_from_json (ScJson *json, GError **error)
   g_autoptr (GError) why = NULL;
   if (!sc_workload_complete (workload, &why) || !sc_workload_check (workload, &why))
     {
-      sc_json_fail_at (json, error, why->message);
+      fail_rule (json, hf, why->message, error);
       return NULL;
     }
-  return check_params_b (workload, json, model, error) ? g_steal_pointer (&workload) : NULL;
+  if (!check_params_b (workload, json, model, error))
+    return NULL;
+  if (ret_hf != NULL)
+    *ret_hf = g_steal_pointer (&hf);
+  return g_steal_pointer (&workload);
 }
 
 ScWorkload *
 sc_workload_load (const char *argument, char **set, GError **error)
 {
   g_autoptr (ScJson) json = sc_library_load_json (SC_KIND_WORKLOAD, argument, error);
-  if (json == NULL || !sc_override_apply (json, SC_OVERRIDE_WORKLOAD, set, error))
+  if (json == NULL)
+    return NULL;
+  if (sc_hf_config_is (json))
+    {
+      sc_json_fail (json, json->root, NULL, error,
+                    "found a model alone, expected a workload; in one, \"model\": {\"hf_config\": \"...\"} takes it");
+      return NULL;
+    }
+  if (!sc_override_apply (json, SC_OVERRIDE_WORKLOAD, set, error))
     return NULL;
   return sc_workload_from_json (json, error);
 }

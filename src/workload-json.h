@@ -3,10 +3,12 @@
  * Layer: src. */
 #pragma once
 #include "fields.h"
+#include "hf-config.h"
 #include "models/workload.h"
 
 extern const ScFieldTable sc_workload_table;
 extern const ScFieldTable sc_software_table, sc_model_table, sc_plan_table; /* objects of it */
+extern const ScFieldTable sc_mla_table, sc_indexer_table;                     /* objects of the model */
 
 /* Reads, completes and checks the file @argument, or the shipped workload of that name, with the overrides of @set
  * (NULL-ended, may be NULL) that are not for the topology.
@@ -15,3 +17,6 @@ extern const ScFieldTable sc_software_table, sc_model_table, sc_plan_table; /* o
 ScWorkload *sc_workload_load (const char *argument, char **set, GError **error);
 
 ScWorkload *sc_workload_from_json (ScJson *json, GError **error);
+
+/* The same.  *ret_hf (may be NULL): the file that "hf_config" of the model names, NULL where there is none; yours. */
+ScWorkload *sc_workload_from_json_hf (ScJson *json, ScHfConfig **ret_hf, GError **error);

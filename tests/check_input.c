@@ -164,9 +164,19 @@ static const struct
   { "plan.offload=optimizer", "/plan/offload: found \"optimizer\", but this key is not modelled yet" },
   { "plan.cuda_graphs=true", "/plan/cuda_graphs: found true, but this key is not modelled yet" },
   { "plan.shard_group=8", "/plan/shard_group: found 8, but this key is not modelled yet" },
-  { "model.experts=8", "/model/experts: found 8, but this key is not modelled yet" },
-  { "model.mla={\"q_lora_rank\":1536}", "/model/mla: found an object, but this key is not modelled yet" },
-  { "model.family=mixtral", "/model/family: found \"mixtral\", which is not modelled yet" },
+  { "model.experts=8", "/model/top_k: found 0, expected 1 to 8 (experts)" },
+  { "model.experts=8 model.top_k=9", "/model/top_k: found 9, expected 1 to 8 (experts)" },
+  { "model.top_k=2", "/model/experts: found 0 with top_k, expected both or none" },
+  { "model.shared_experts=1", "/model/experts: found 0 with shared_experts, expected both or none" },
+  { "model.experts=8 model.top_k=2 model.expert_ffn=1022", "/plan/tp: 4 does not divide expert_ffn 1022 (try 2 or 7)" },
+  { "model.experts=65536 model.top_k=1 model.expert_ffn=10000000", "/model: found about" },
+  { "model.mla={\"q_lora_rank\":1536}", "/model/mla/kv_lora_rank: missing, expected a whole number" },
+  { "model.mla.kv_lora_rank=512 model.mla.qk_nope_head_dim=128 model.mla.qk_rope_head_dim=64 model.mla.v_head_dim=128 model.head_dim=64",
+    "/model/head_dim: found 64, but with MLA it is qk_nope_head_dim + qk_rope_head_dim = 192" },
+  { "model.indexer={\"heads\":64,\"head_dim\":128,\"top_k\":2048}", "/model/indexer: found without mla/q_lora_rank" },
+  { "model.layer_norms=5", "/model/layer_norms: found 5, expected 1 to 4" },
+  { "model.family=mixtrale", "(did you mean \"mixtral\"?)" },
+  { "model.extra={\"activation\":\"squared-relu\"}", "/model/extra: found an object, but this key is not modelled yet" },
   { "model.params_b=0.5", "/model/params_b: found 0.5, but the model has 0.409 billion" },
   { "software.framework=nanotron", "/software/framework: found \"nanotron\", which is not modelled yet" },
   { "software.framework=megatron-ml", "/software/framework: found \"megatron-ml\", did you mean \"megatron-lm\"?" },
@@ -188,6 +198,49 @@ START_TEST (plans_that_cannot_be_are_refused)
   ck_assert_msg (strstr (error->message, refused[_i].message) != NULL, "%s", error->message);
   ck_assert_ptr_null (strchr (error->message, '\n'));
   ck_assert_int_eq (sc_status_of_error (error), SC_STATUS_DATA);
+}
+END_TEST
+
+/* What is counted, but not simulated yet. */
+static const struct
+{
+  const char *set;
+  const char *message; /* the refusal begins so; NULL: none */
+} counted[] = {
+  { "", NULL },
+  { "model.experts=8 model.top_k=2", "/model/experts: a mixture of experts is not modelled yet" },
+  { "model.mla.kv_lora_rank=512 model.mla.qk_nope_head_dim=128 model.mla.qk_rope_head_dim=64 model.mla.v_head_dim=128",
+    "/model/mla: multi-head latent attention is not modelled yet" },
+  { "model.mtp_layers=1", "/model/mtp_layers: " },
+  { "model.window=2047", "/model/window: " },
+  { "model.window=2047 model.global_every=2", "/model/window: " },
+  { "model.window=2048", NULL },
+  { "model.window=1024 model.global_every=1", NULL },
+  { "model.attention_sinks=true", "/model/attention_sinks: " },
+  { "model.attention_bias=true", "/model/attention_bias: " },
+  { "model.mlp_bias=true", "/model/mlp_bias: " },
+  { "model.attention_bias=true model.mlp_bias=true", "/model/attention_bias: " }, /* the norms have none */
+  { "model.attention_bias=true model.mlp_bias=true model.norm_bias=true", NULL }, /* biases everywhere */
+  { "model.attention_bias=true model.mlp_bias=true model.norm=rmsnorm", NULL },
+  { "model.norm_bias=true", NULL },
+  { "model.head_bias=true", "/model/head_bias: " },
+  { "model.qk_norm=true model.qk_norm_full=true", "/model/qk_norm_full: " },
+  { "model.layer_norms=4", "/model/layer_norms: " },
+  { "model.layer_norms=2", NULL },
+  { "model.parallel_attention=true", "/model/parallel_attention: " },
+  { "model.embedding_dim=512", "/model/embedding_dim: " },
+  { "model.embedding_dim=1024", NULL },
+  { "model.no_final_norm=true", "/model/no_final_norm: " },
+};
+
+START_TEST (models_that_are_only_counted_say_so_before_a_run)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (ScWorkload) w = workload_set (WORKLOAD, counted[_i].set, &error);
+  ck_assert_msg (w != NULL, "%s: %s", counted[_i].set, error != NULL ? error->message : "");
+  ck_assert_msg (sc_workload_check_modelled (w, &error) == (counted[_i].message == NULL), "%s", counted[_i].set);
+  if (counted[_i].message != NULL)
+    ck_assert_msg (g_str_has_prefix (error->message, counted[_i].message), "%s", error->message);
 }
 END_TEST
 
@@ -705,6 +758,7 @@ input_suite (void)
   tcase_add_loop_test (tc, world_size_follows_from_dp_or_dp_from_it, 0, G_N_ELEMENTS (worlds));
   tcase_add_test (tc, a_file_with_both_keeps_its_gpus);
   tcase_add_loop_test (tc, plans_that_cannot_be_are_refused, 0, G_N_ELEMENTS (refused));
+  tcase_add_loop_test (tc, models_that_are_only_counted_say_so_before_a_run, 0, G_N_ELEMENTS (counted));
   tcase_add_loop_test (tc, plans_that_can_be_are_accepted, 0, G_N_ELEMENTS (accepted));
   tcase_add_loop_test (tc, layers_are_balanced_over_stages, 0, G_N_ELEMENTS (splits));
   tcase_add_test (tc, given_stages_stay_as_they_are);

@@ -77,6 +77,143 @@ START_TEST (parameters_equal_published_counts)
 }
 END_TEST
 
+/* ---- Models with more than the plain block ---- */
+
+#define BLOCK(h, l, a, g, d, f, v)                                                                                     \
+  .hidden = (h), .layers = (l), .heads = (a), .kv_heads = (g), .head_dim = (d), .ffn = (f), .gated_mlp = TRUE,         \
+  .vocab = (v), .norm = SC_NORM_RMSNORM, .positions = SC_POSITIONS_ROPE
+#define EXPERTS(e, k, f) .experts = (e), .top_k = (k), .expert_ffn = (f)
+#define DEEPSEEK_MLA(q) .mla = { (q), 512, 128, 64, 128 }
+
+/* Totals as published, but for two that only the formula gives. */
+static const struct
+{
+  const char *name;
+  ScModel model;
+  guint64 total, active;
+} wide_cases[] = {
+  { "mixtral-8x7b", { BLOCK (4096, 32, 32, 8, 128, 14336, 32000), EXPERTS (8, 2, 14336) }, 46702792704, 12879925248 },
+  { "mixtral-8x22b", { BLOCK (6144, 56, 48, 8, 128, 16384, 32000), EXPERTS (8, 2, 16384) }, 140620634112, 39152031744 },
+  { "qwen3-30b-a3b", { BLOCK (2048, 48, 32, 4, 128, 6144, 151936), EXPERTS (128, 8, 768), .qk_norm = TRUE }, 30532122624, 3353032704 },
+  { "qwen1.5-moe-a2.7b",
+    { BLOCK (2048, 24, 16, 16, 128, 5632, 151936), EXPERTS (60, 4, 1408), .shared_experts = 4, .shared_gate = TRUE, .qkv_bias = TRUE },
+    14315784192, 2689173504 },
+  { "deepseek-v3",
+    { BLOCK (7168, 61, 128, 128, 192, 18432, 129280), EXPERTS (256, 8, 2048), .shared_experts = 1, .dense_layers = 3, .router_bias = TRUE,
+      DEEPSEEK_MLA (1536), .mtp_layers = 1 },
+    671026419200, 37552297472 },
+  { "deepseek-v3.2",
+    { BLOCK (7168, 61, 128, 128, 192, 18432, 129280), EXPERTS (256, 8, 2048), .shared_experts = 1, .dense_layers = 3, .router_bias = TRUE,
+      DEEPSEEK_MLA (1536), .indexer = { 64, 128, 2048 } },
+    671877944064, 38403822336 }, /* computed only */
+  { "deepseek-v2-lite",
+    { BLOCK (2048, 27, 16, 16, 192, 10944, 102400), EXPERTS (64, 6, 1408), .shared_experts = 2, .dense_layers = 1, DEEPSEEK_MLA (0) },
+    15706484224, 2661150208 },
+  { "gpt-oss-20b",
+    { BLOCK (2880, 24, 64, 8, 64, 2880, 201088), EXPERTS (32, 4, 2880), .router_bias = TRUE, .attention_bias = TRUE, .mlp_bias = TRUE,
+      .attention_sinks = TRUE, .window = 128, .global_every = 2 },
+    20914757184, 4187440704 },
+  { "llama-4-maverick", { BLOCK (5120, 48, 40, 8, 128, 16384, 202048), EXPERTS (128, 1, 8192), .shared_experts = 1, .moe_every = 2 },
+    400711848960, 17184691200 }, /* computed only */
+  { "gemma-2-2b", { BLOCK (2304, 26, 8, 4, 256, 9216, 256000), .tied_embeddings = TRUE, .layer_norms = 4 }, 2614341888, 2614341888 },
+  { "olmo-2-7b", { BLOCK (4096, 32, 32, 32, 128, 11008, 100352), .qk_norm = TRUE, .qk_norm_full = TRUE }, 7298617344, 7298617344 },
+  { "phi-2",
+    { .hidden = 2560, .layers = 32, .heads = 32, .kv_heads = 32, .head_dim = 80, .ffn = 10240, .vocab = 51200,
+      .positions = SC_POSITIONS_ROPE, .linear_bias = TRUE,
+      .layer_norms = 1, .parallel_attention = TRUE, .head_bias = TRUE },
+    2779683840, 2779683840 },
+  { "opt-350m",
+    { .hidden = 1024, .layers = 24, .heads = 16, .kv_heads = 16, .head_dim = 64, .ffn = 4096, .vocab = 50272, .tied_embeddings = TRUE,
+      .linear_bias = TRUE, .max_positions = 2050, .embedding_dim = 512, .no_final_norm = TRUE },
+    331196416, 331196416 },
+};
+
+START_TEST (wide_models_equal_published_counts)
+{
+  const ScModel *m = &wide_cases[_i].model;
+  ck_assert_msg (sc_model_params (m, 2048) == wide_cases[_i].total, "%s: %" G_GUINT64_FORMAT, wide_cases[_i].name,
+                 sc_model_params (m, 2048));
+  ck_assert_msg (sc_model_active_params (m, 2048) == wide_cases[_i].active, "%s: %" G_GUINT64_FORMAT, wide_cases[_i].name,
+                 sc_model_active_params (m, 2048));
+}
+END_TEST
+
+static const ScModel *
+wide_named (const char *name)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (wide_cases); i++)
+    if (g_str_equal (wide_cases[i].name, name))
+      return &wide_cases[i].model;
+  g_assert_not_reached ();
+}
+
+START_TEST (prediction_of_more_tokens_is_counted_beside_the_model)
+{
+  /* MODELLING 2: DeepSeek-V3's module has 11,610,068,224 */
+  ck_assert_uint_eq (sc_model_mtp_params (wide_named ("deepseek-v3")), 11610068224);
+  ck_assert_uint_eq (sc_model_mtp_params (wide_named ("deepseek-v3.2")), 0);
+}
+END_TEST
+
+START_TEST (layers_with_experts_and_with_windows_are_counted)
+{
+  ck_assert_uint_eq (sc_model_moe_layers (wide_named ("deepseek-v3")), 58);
+  ck_assert_uint_eq (sc_model_moe_layers (wide_named ("llama-4-maverick")), 24);
+  ck_assert_uint_eq (sc_model_moe_layers (wide_named ("gemma-2-2b")), 0);
+  ck_assert_uint_eq (sc_model_window_layers (wide_named ("gpt-oss-20b")), 12);
+  ck_assert_uint_eq (sc_model_window_layers (wide_named ("mixtral-8x7b")), 0);
+  ScModel m = *wide_named ("gemma-2-2b");
+  m.window = 512;
+  ck_assert_uint_eq (sc_model_window_layers (&m), 26);
+  m.global_every = 6;
+  ck_assert_uint_eq (sc_model_window_layers (&m), 22);
+  m.moe_every = 3;
+  m.dense_layers = 4;
+  m.experts = 2;
+  ck_assert_uint_eq (sc_model_moe_layers (&m), 7); /* 5, 8, ... 23 */
+}
+END_TEST
+
+START_TEST (experts_and_latent_attention_cost_their_worked_values)
+{
+  /* MODELLING 1.6, s = 4096 */
+  const guint s = 4096;
+  const double pairs = (double) s * s;
+  const ScModel *mixtral = wide_named ("mixtral-8x7b");
+  ScModel v3 = *wide_named ("deepseek-v3");
+  ck_assert (sc_model_layer_linear_flops (mixtral, s) == 343597383680.0);
+  ck_assert (sc_model_layer_experts_flops (mixtral, s) == 2886218022912.0);
+  ck_assert (sc_model_core_attention_flops (mixtral, pairs) == 274877906944.0);
+  ck_assert (sc_model_train_flops (mixtral, s, 1, SC_FLOPS_FULL) == 339671783571456.0);
+  ck_assert (sc_model_train_flops (mixtral, s, 1, SC_FLOPS_HALF) == 326477644038144.0);
+  ck_assert (sc_model_layer_linear_flops (&v3, s) == 1532766453760.0);
+  ck_assert (sc_model_layer_experts_flops (&v3, s) == 3246995275776.0);
+  ck_assert (sc_model_core_attention_flops (&v3, pairs) == 1374389534720.0);
+  ck_assert (sc_model_logits_flops (&v3, s) == 7591354695680.0);
+  const double with_mtp = sc_model_train_flops (&v3, s, 1, SC_FLOPS_HALF);
+  v3.mtp_layers = 0;
+  ck_assert (sc_model_train_flops (&v3, s, 1, SC_FLOPS_HALF) == 1023227103019008.0);
+  ck_assert (sc_model_train_flops (&v3, s, 1, SC_FLOPS_FULL) == 1148983745445888.0);
+  ck_assert (with_mtp - sc_model_train_flops (&v3, s, 1, SC_FLOPS_HALF) == 41700374347776.0);
+}
+END_TEST
+
+START_TEST (a_window_leaves_out_pairs)
+{
+  ScModel m = *model_named ("llama3-8b");
+  const double full = sc_model_train_flops (&m, 8192, 1, SC_FLOPS_HALF);
+  const double core = 3 * 32 * sc_model_core_attention_flops (&m, 8192.0 * 8192 / 2);
+  m.window = 8192;
+  ck_assert (sc_model_train_flops (&m, 8192, 1, SC_FLOPS_HALF) == full);
+  m.window = 4096; /* three quarters of the triangle */
+  ck_assert (sc_model_train_flops (&m, 8192, 1, SC_FLOPS_HALF) == full - core / 4);
+  m.global_every = 2;
+  ck_assert (sc_model_train_flops (&m, 8192, 1, SC_FLOPS_HALF) == full - core / 8);
+  m.chunked_window = TRUE; /* two triangles of half the size: half */
+  ck_assert (sc_model_train_flops (&m, 8192, 1, SC_FLOPS_HALF) == full - core / 4);
+}
+END_TEST
+
 START_TEST (bloom_embedding_is_its_published_count)
 {
   ck_assert_uint_eq (sc_model_embedding_params (model_named ("bloom-176b"), 2048) - 2 * 14336, 3596615680);
@@ -253,6 +390,11 @@ model_suite (void)
   Suite *suite = suite_create ("model");
   TCase *tc = tcase_create ("counts");
   tcase_add_loop_test (tc, parameters_equal_published_counts, 0, G_N_ELEMENTS (params_cases));
+  tcase_add_loop_test (tc, wide_models_equal_published_counts, 0, G_N_ELEMENTS (wide_cases));
+  tcase_add_test (tc, prediction_of_more_tokens_is_counted_beside_the_model);
+  tcase_add_test (tc, layers_with_experts_and_with_windows_are_counted);
+  tcase_add_test (tc, experts_and_latent_attention_cost_their_worked_values);
+  tcase_add_test (tc, a_window_leaves_out_pairs);
   tcase_add_test (tc, bloom_embedding_is_its_published_count);
   tcase_add_loop_test (tc, ranks_hold_everything_once_and_what_is_replicated_tp_times, 0, G_N_ELEMENTS (params_cases));
   tcase_add_test (tc, a_vocabulary_that_does_not_divide_is_padded);

@@ -70,6 +70,11 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
       set_mismatch (error, "topology", inner);
       return NULL;
     }
+  if (!sc_workload_check_modelled (workload, &inner))
+    {
+      set_mismatch (error, "workload", inner);
+      return NULL;
+    }
   if (!check_devices (workload, fabric, error))
     return NULL;
   g_autoptr (ScLayout) layout = sc_layout_new (workload);

@@ -5,10 +5,16 @@
 #include "models/workload.h"
 
 guint64 sc_model_norm_params (const ScModel *model);      /* one norm: its scale, with LayerNorm and biases its shift */
-guint64 sc_model_layer_params (const ScModel *model);     /* one transformer layer */
+guint64 sc_model_layer_params (const ScModel *model);     /* one transformer layer, with an MLP */
+guint64 sc_model_moe_layer_params (const ScModel *model); /* one with experts, all of them */
 guint64 sc_model_embedding_params (const ScModel *model, guint seq); /* table + learned positions + embedding norm */
 guint64 sc_model_head_params (const ScModel *model);      /* final norm + untied output matrix */
-guint64 sc_model_params (const ScModel *model, guint seq); /* whole model, tied table counted once */
+guint64 sc_model_params (const ScModel *model, guint seq); /* whole model, tied table counted once, without MTP */
+guint64 sc_model_active_params (const ScModel *model, guint seq); /* those that one token meets: top_k of the experts */
+guint64 sc_model_mtp_params (const ScModel *model); /* what multi-token prediction adds; its tables are the model's */
+
+guint sc_model_moe_layers (const ScModel *model);    /* layers with experts */
+guint sc_model_window_layers (const ScModel *model); /* layers whose attention has the window */
 
 /* Parameters of one layer that one of @tp tensor-parallel ranks holds: matrices split, norms and row-parallel biases
  * replicated, KV heads replicated where tp exceeds them (MODELLING 2). */
@@ -21,6 +27,7 @@ typedef enum { SC_FLOPS_HALF, SC_FLOPS_FULL, SC_FLOPS_6N } ScFlopsConvention;
 /* Forward FLOPs of one layer for one sequence: linear layers, and attention with @pairs attended (query, key) pairs. */
 double sc_model_layer_linear_flops (const ScModel *model, guint seq);
 double sc_model_layer_mlp_flops (const ScModel *model, guint seq); /* the MLP's part of the above is separate: linear = attention projections only */
+double sc_model_layer_experts_flops (const ScModel *model, guint seq); /* of a layer with experts: routed and shared */
 double sc_model_core_attention_flops (const ScModel *model, double pairs);
 double sc_model_logits_flops (const ScModel *model, guint seq);
 

@@ -62,10 +62,19 @@ try_multiples (guint64 unit, guint64 wrong)
 
 /* ---- What follows from other keys ---- */
 
-static gboolean
-complete_model (ScWorkload *workload, GError **error)
+gboolean
+sc_model_complete (ScModel *model, guint seq, GError **error)
 {
-  ScModel *model = &workload->model;
+  if (model->mla.kv_lora_rank > 0)
+    {
+      const guint width = model->mla.qk_nope_head_dim + model->mla.qk_rope_head_dim;
+      if (model->head_dim == 0)
+        model->head_dim = width;
+      if (model->head_dim != width)
+        return fail (error, "/model/head_dim: found %u, but with MLA it is qk_nope_head_dim + qk_rope_head_dim = %u",
+                     model->head_dim, width);
+      model->kv_heads = model->heads;
+    }
   if (model->kv_heads == 0)
     model->kv_heads = model->heads;
   if (model->head_dim == 0)
@@ -80,8 +89,13 @@ complete_model (ScWorkload *workload, GError **error)
     }
   if (model->ffn == 0)
     model->ffn = 4 * model->hidden;
+  if (model->expert_ffn == 0 && model->experts > 0)
+    model->expert_ffn = model->ffn;
   if (model->max_positions == 0)
-    model->max_positions = workload->seq;
+    model->max_positions = seq;
+  /* Biases by part that are there everywhere. */
+  model->linear_bias |=
+      model->attention_bias && model->mlp_bias && (model->norm != SC_NORM_LAYERNORM || model->norm_bias);
   return TRUE;
 }
 
@@ -119,7 +133,7 @@ gboolean
 sc_workload_complete (ScWorkload *workload, GError **error)
 {
   ScPlan *plan = &workload->plan;
-  if (!complete_model (workload, error) || !complete_world (plan, error))
+  if (!sc_model_complete (&workload->model, workload->seq, error) || !complete_world (plan, error))
     return FALSE;
   if (plan->schedule == NULL)
     plan->schedule = plan->pp == 1 ? "none" : plan->vpp == 1 ? "1f1b" : "interleaved";
@@ -147,25 +161,84 @@ check_later (const ScPlan *plan, GError **error)
   return TRUE;
 }
 
-static gboolean
-check_model (const ScWorkload *workload, GError **error)
+/* About how many parameters one layer has, in a type that holds whatever single keys allow. */
+static double
+about_layer_params (const ScModel *model)
 {
-  const ScModel *model = &workload->model;
+  const ScMla *mla = &model->mla;
+  const double h = model->hidden, a = model->heads, matrices = model->gated_mlp ? 3 : 2;
+  const double attention = mla->kv_lora_rank > 0
+                               ? ((double) mla->q_lora_rank + mla->kv_lora_rank) * (h + a * ((double) model->head_dim + mla->v_head_dim))
+                                     + h * a * (mla->v_head_dim + (mla->q_lora_rank > 0 ? 0.0 : model->head_dim))
+                               : 4 * h * a * model->head_dim;
+  const double indexer = (double) model->indexer.heads * model->indexer.head_dim * MAX (h, mla->q_lora_rank);
+  return attention + indexer + h * matrices * model->ffn
+         + h * matrices * ((double) model->experts + model->shared_experts) * model->expert_ffn;
+}
+
+gboolean
+sc_model_check (const ScModel *model, GError **error)
+{
   if (model->heads % model->kv_heads != 0)
     {
       g_autofree char *hint = try_divisors (model->heads, model->kv_heads);
       return fail (error, "/model/kv_heads: %u does not divide %u heads%s", model->kv_heads, model->heads, hint);
     }
+  if (model->experts > 0 && (model->top_k == 0 || model->top_k > model->experts))
+    return fail (error, "/model/top_k: found %u, expected 1 to %u (experts)", model->top_k, model->experts);
+  if (model->experts == 0 && (model->top_k > 0 || model->shared_experts > 0))
+    return fail (error, "/model/experts: found 0 with %s, expected both or none",
+                 model->top_k > 0 ? "top_k" : "shared_experts");
+  if (model->indexer.heads > 0 && model->mla.q_lora_rank == 0)
+    return fail (error, "/model/indexer: found without mla/q_lora_rank, whose queries it reads");
+
+  const double params = ((double) model->layers + model->mtp_layers) * about_layer_params (model)
+                        + 2.0 * model->vocab * model->hidden;
+  if (params > MAX_PARAMS)
+    return fail (error, "/model: found about %.3g parameters, expected at most %.0e", params, MAX_PARAMS);
+  return TRUE;
+}
+
+static gboolean
+check_model (const ScWorkload *workload, GError **error)
+{
+  const ScModel *model = &workload->model;
+  if (!sc_model_check (model, error))
+    return FALSE;
   if (model->positions == SC_POSITIONS_LEARNED && model->max_positions < workload->seq)
     return fail (error, "/model/max_positions: found %u, expected at least seq %u", model->max_positions,
                  workload->seq);
+  return TRUE;
+}
 
-  const double width = (double) model->heads * model->head_dim;
-  const double params =
-      (double) model->layers * model->hidden * (4 * width + (model->gated_mlp ? 3.0 : 2.0) * model->ffn)
-      + 2.0 * model->vocab * model->hidden;
-  if (params > MAX_PARAMS)
-    return fail (error, "/model: found about %.3g parameters, expected at most %.0e", params, MAX_PARAMS);
+gboolean
+sc_workload_check_modelled (const ScWorkload *workload, GError **error)
+{
+  const ScModel *m = &workload->model;
+  const struct
+  {
+    gboolean found;
+    const char *key, *what;
+  } later[] = {
+    { m->experts > 0, "experts", "a mixture of experts" },
+    { m->mla.kv_lora_rank > 0, "mla", "multi-head latent attention" },
+    { m->indexer.heads > 0, "indexer", "attention to chosen keys" },
+    { m->mtp_layers > 0, "mtp_layers", "multi-token prediction" },
+    { m->window > 0 && m->window < workload->seq && m->global_every != 1, "window", "attention in windows below seq" },
+    { m->attention_sinks, "attention_sinks", "an attention sink" },
+    { m->attention_bias && !m->linear_bias, "attention_bias", "a bias in attention but not in the MLP" },
+    { m->mlp_bias && !m->linear_bias, "mlp_bias", "a bias in the MLP but not in attention" },
+    { m->head_bias, "head_bias", "a bias on the logits" },
+    { m->qk_norm_full, "qk_norm_full", "a norm over all heads" },
+    { m->layer_norms != 0 && m->layer_norms != 2, "layer_norms", "another number of norms than 2" },
+    { m->parallel_attention, "parallel_attention", "attention beside the MLP" },
+    { m->embedding_dim != 0 && m->embedding_dim != m->hidden, "embedding_dim", "an embedding of another width" },
+    { m->no_final_norm, "no_final_norm", "a head without a norm" },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (later); i++)
+    if (later[i].found)
+      return fail (error, "/model/%s: %s is not modelled yet, only counted (stepcast show model)",
+                   later[i].key, later[i].what);
   return TRUE;
 }
 
@@ -191,6 +264,11 @@ check_tensor_parallel (const ScWorkload *workload, GError **error)
     {
       g_autofree char *hint = try_divisors (model->ffn, tp);
       return fail (error, "/plan/tp: %u does not divide ffn %u%s", tp, model->ffn, hint);
+    }
+  if (model->experts > 0 && model->expert_ffn % tp != 0)
+    {
+      g_autofree char *hint = try_divisors (model->expert_ffn, tp);
+      return fail (error, "/plan/tp: %u does not divide expert_ffn %u%s", tp, model->expert_ffn, hint);
     }
   if (model->vocab % tp != 0)
     {

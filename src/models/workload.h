@@ -14,7 +14,24 @@ typedef enum { SC_RECOMPUTE_NONE, SC_RECOMPUTE_SELECTIVE, SC_RECOMPUTE_FULL } Sc
 typedef enum { SC_SHARDING_NONE, SC_SHARDING_ZERO1, SC_SHARDING_DISTRIBUTED_OPTIMIZER } ScSharding;
 typedef enum { SC_ORDER_TP_CP_EP_DP_PP, SC_ORDER_TP_CP_EP_PP_DP } ScRankOrder;
 
-/* Symbols of MODELLING 0.2 in brackets. */
+/* Multi-head latent attention (DeepSeek-V2); kv_lora_rank 0: none. */
+typedef struct
+{
+  guint q_lora_rank;      /* 0: queries are not compressed */
+  guint kv_lora_rank;
+  guint qk_nope_head_dim; /* of queries and keys, without positions ... */
+  guint qk_rope_head_dim; /* ... and with; keys share it */
+  guint v_head_dim;
+} ScMla;
+
+/* Which keys a query attends, chosen by a small attention of its own (DeepSeek-V3.2); heads 0: none. */
+typedef struct
+{
+  guint heads, head_dim, top_k;
+} ScIndexer;
+
+/* Symbols of MODELLING 0.2 in brackets.  The second half is counted (models/model.h), but not simulated yet:
+ * sc_workload_check_modelled() says which. */
 typedef struct
 {
   char       *name;
@@ -22,7 +39,7 @@ typedef struct
   guint       layers;    /* [L] */
   guint       heads;     /* [a] */
   guint       kv_heads;  /* [g] default heads */
-  guint       head_dim;  /* [d] default hidden / heads */
+  guint       head_dim;  /* [d] default hidden / heads; with MLA the width of queries and keys */
   guint       ffn;       /* [f] width of one branch; default 4 x hidden */
   gboolean    gated_mlp; /* SwiGLU: three matrices */
   guint       vocab;     /* [V] as the run pads it */
@@ -32,9 +49,36 @@ typedef struct
   guint       max_positions;  /* rows of a learned position table; default seq */
   gboolean    linear_bias;    /* biases on all linear layers and, with LayerNorm, on the norms */
   gboolean    qkv_bias;       /* biases on Q, K, V only (Qwen2) */
+  gboolean    norm_bias;      /* LayerNorm has a shift, whatever the linear layers have */
   gboolean    qk_norm;        /* norm of 2 x head_dim per layer (Qwen3) */
   gboolean    embedding_norm; /* BLOOM: a norm behind the embedding */
   double      dropout;        /* 0: no dropout kernels and masks */
+
+  /* Mixture of experts; experts 0: none. */
+  guint       experts;        /* [E] routed ones of a layer */
+  guint       top_k;          /* [k] of them for each token */
+  guint       expert_ffn;     /* [f_e] width of one branch of an expert; default ffn */
+  guint       shared_experts; /* [E_s] for all tokens, in units of expert_ffn */
+  gboolean    shared_gate;    /* a gate on what the shared ones say (Qwen2-MoE) */
+  guint       dense_layers;   /* the first layers, without experts */
+  guint       moe_every;      /* behind them, layers n, 2n, ... of the model have experts (Llama 4); default 1 */
+  gboolean    router_bias;    /* one number per expert */
+
+  ScMla       mla;
+  ScIndexer   indexer;
+  guint       mtp_layers;     /* multi-token prediction modules (DeepSeek-V3) */
+  guint       window;         /* tokens that a query attends in windowed layers; 0: all */
+  guint       global_every;   /* layers n, 2n, ... attend all; 0: every layer has the window */
+  gboolean    chunked_window; /* fixed blocks instead of a sliding window (Llama 4) */
+  gboolean    attention_sinks; /* a learned logit per head (gpt-oss) */
+  gboolean    attention_bias; /* biases on Q, K, V and the output projection */
+  gboolean    mlp_bias;       /* biases in MLPs and experts */
+  gboolean    head_bias;      /* a bias on the logits */
+  gboolean    qk_norm_full;   /* qk_norm has a scale for each head (OLMo 2) */
+  guint       layer_norms;    /* of a layer: 1, 2 or 4 (Gemma 2); 0: 2 */
+  gboolean    parallel_attention; /* attention and MLP side by side */
+  guint       embedding_dim;  /* width of the tables, where matrices lead to hidden and back (OPT-350m); 0: hidden */
+  gboolean    no_final_norm;  /* none between the last layer and the head */
 } ScModel;
 
 typedef struct
@@ -87,6 +131,15 @@ typedef enum
 /* Fills what was left out (0, NULL, dtype SC_N_DTYPES) and follows from other keys: kv_heads, head_dim, ffn,
  * max_positions, schedule, microbatch_group, grad_dtype, bucket_params, and dp from gpus or gpus from dp. */
 gboolean sc_workload_complete (ScWorkload *workload, GError **error);
+
+/* The part of it that needs no plan.  @seq 0: not known. */
+gboolean sc_model_complete (ScModel *model, guint seq, GError **error);
+
+/* Whether the sizes of a model go together.  Messages start with "/model/KEY". */
+gboolean sc_model_check (const ScModel *model, GError **error);
+
+/* Whether a step of the model can be simulated, or its parameters can be counted only. */
+gboolean sc_workload_check_modelled (const ScWorkload *workload, GError **error);
 
 /* Whatever no single key shows: divisions, world size, schedule against pp and vpp, layers against stages.
  * Messages start with the JSON pointer of the key to change: "/plan/tp: 6 does not divide 64 heads (try 4 or 8)". */

@@ -1,0 +1,1 @@
+stepcast show model $srcdir/tests/data/hf/gpt_oss.json
