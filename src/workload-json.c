@@ -44,10 +44,10 @@ static const ScChoice shardings[] = {
 };
 
 static const ScChoice schedules[] = {
-  { "none", 0, FALSE }, { "1f1b", 0, FALSE },  { "interleaved", 0, FALSE }, { "gpipe", 0, TRUE },
-  { "zb-h1", 0, TRUE }, { "zb-h2", 0, TRUE },  { "zb-1p", 0, TRUE },        { "zb-2p", 0, TRUE },
-  { "zb-v", 0, TRUE },  { "v-half", 0, TRUE }, { "v-min", 0, TRUE },        { "dualpipe", 0, TRUE },
-  { NULL, 0, FALSE },
+  { "none", 0, FALSE },       { "1f1b", 0, FALSE },  { "interleaved", 0, FALSE }, { "gpipe", 0, FALSE },
+  { "looped-bfs", 0, FALSE }, { "zb-h1", 0, FALSE }, { "zb-h2", 0, FALSE },       { "zb-1p", 0, TRUE },
+  { "zb-2p", 0, TRUE },       { "zb-v", 0, FALSE },  { "v-half", 0, TRUE },       { "v-min", 0, TRUE },
+  { "dualpipe", 0, TRUE },    { NULL, 0, FALSE },
 };
 
 static const ScChoice recomputes[] = {
@@ -181,7 +181,7 @@ static const ScField plan_fields[] = {
     .help = "Attention kernels" },
   { "overlap_grad", FLAG, PLAN (overlap_grad), .help = "Reduce gradient buckets under the last backward" },
   { "overlap_param", FLAG, PLAN (overlap_param), .help = "Gather parameters under the first forward; needs sharding" },
-  { "overlap_p2p", FLAG, PLAN (overlap_p2p), .help = "Interleaved: send and receive under compute" },
+  { "overlap_p2p", FLAG, PLAN (overlap_p2p), .help = "Send and receive under compute (1f1b cannot)" },
   { "tp_overlap", FLAG, PLAN (tp_overlap), .help = "TP collectives in chunks under their products; not modelled yet" },
   { "scatter_gather", FLAG, PLAN (scatter_gather),
     .help = "Without sequence parallelism: send 1/tp of the tensor between stages and gather it" },

@@ -83,13 +83,15 @@ static void
 build_dp (Builder *b)
 {
   const ScPlan *const p = b->plan;
-  for (guint pp = 0; p->dp * p->cp > 1 && pp < p->pp; pp++)
+  const gboolean both = sc_plan_placement (p) == SC_PLACE_BOTH; /* ranks pp and p - 1 - pp hold the same two stages */
+  for (guint pp = 0; sc_plan_data_ranks (p) > 1 && pp < (both ? p->pp / 2 : p->pp); pp++)
     for (guint tp = 0; tp < p->tp; tp++)
       {
         comm_begin (b, SC_COMM_DP, pp);
-        for (guint dp = 0; dp < p->dp; dp++)
-          for (guint cp = 0; cp < p->cp; cp++)
-            comm_member (b, (ScCoord) { tp, cp, dp, pp });
+        for (guint copy = 0; copy < (both ? 2 : 1); copy++)
+          for (guint dp = 0; dp < p->dp; dp++)
+            for (guint cp = 0; cp < p->cp; cp++)
+              comm_member (b, (ScCoord) { tp, cp, dp, copy > 0 ? p->pp - 1 - pp : pp });
       }
 }
 
@@ -104,8 +106,8 @@ build_pp (Builder *b)
       {
         const guint to = back ? (pp + p->pp - 1) % p->pp : (pp + 1) % p->pp;
         const gboolean wraps = back ? pp == 0 : pp == p->pp - 1;
-        if (wraps && p->vpp == 1)
-          continue; /* only chunks wrap round */
+        if (wraps && (p->vpp == 1 || sc_plan_placement (p) != SC_PLACE_LOOP))
+          continue; /* only chunks wrap round, and not those that turn back */
         for (guint dp = 0; dp < p->dp; dp++)
           for (guint cp = 0; cp < p->cp; cp++)
             for (guint tp = 0; tp < p->tp; tp++)
@@ -118,7 +120,7 @@ static void
 build_embedding (Builder *b, const ScModel *model)
 {
   const ScPlan *const p = b->plan;
-  for (guint dp = 0; model->tied_embeddings && p->pp > 1 && dp < p->dp; dp++)
+  for (guint dp = 0; model->tied_embeddings && !sc_plan_ends_meet (p) && dp < p->dp; dp++)
     for (guint cp = 0; cp < p->cp; cp++)
       for (guint tp = 0; tp < p->tp; tp++)
         comm_pair (b, SC_COMM_EMBEDDING, 0, (ScCoord) { tp, cp, dp, 0 }, (ScCoord) { tp, cp, dp, p->pp - 1 });

@@ -69,6 +69,7 @@ const ScSchedule sc_schedule_interleaved = {
   .name = "interleaved",
   .summary = "1F1B over v chunks per rank: the bubble shrinks by v, the boundaries grow by v",
   .source = "Narayanan et al., arXiv 2104.04473, section 2.2; order as in NVIDIA/Megatron-LM schedules.py",
+  .exchanges = TRUE,
   .refuse = refuse_interleaved,
   .order = order_interleaved,
   .in_flight = in_flight_interleaved,

@@ -3,7 +3,17 @@
 #include "models/schedule.h"
 #include <string.h>
 
-static const ScSchedule *const rows[] = { &sc_schedule_none, &sc_schedule_1f1b, &sc_schedule_interleaved, NULL };
+static const ScSchedule *const rows[] = {
+  &sc_schedule_none,
+  &sc_schedule_1f1b,
+  &sc_schedule_interleaved,
+  &sc_schedule_gpipe,
+  &sc_schedule_looped_bfs,
+  &sc_schedule_zb_h1,
+  &sc_schedule_zb_h2,
+  &sc_schedule_zb_v,
+  NULL,
+};
 
 const ScSchedule *const *
 sc_schedule_all (void)
