@@ -44,10 +44,22 @@ static const ScChoice shardings[] = {
 };
 
 static const ScChoice schedules[] = {
-  { "none", 0, FALSE },       { "1f1b", 0, FALSE },  { "interleaved", 0, FALSE }, { "gpipe", 0, FALSE },
-  { "looped-bfs", 0, FALSE }, { "zb-h1", 0, FALSE }, { "zb-h2", 0, FALSE },       { "zb-1p", 0, TRUE },
-  { "zb-2p", 0, TRUE },       { "zb-v", 0, FALSE },  { "v-half", 0, TRUE },       { "v-min", 0, TRUE },
-  { "dualpipe", 0, TRUE },    { NULL, 0, FALSE },
+  { "none", 0, FALSE },
+  { "1f1b", 0, FALSE },
+  { "interleaved", 0, FALSE },
+  { "interleaved-rounds", 0, FALSE },
+  { "gpipe", 0, FALSE },
+  { "looped-bfs", 0, FALSE },
+  { "zb-h1", 0, FALSE },
+  { "zb-h2", 0, FALSE },
+  { "zb-1p", 0, FALSE },
+  { "zb-2p", 0, FALSE },
+  { "zb-v", 0, FALSE },
+  { "v-half", 0, FALSE },
+  { "v-min", 0, FALSE },
+  { "dualpipe", 0, FALSE },
+  { "dualpipev", 0, FALSE },
+  { NULL, 0, FALSE },
 };
 
 static const ScChoice recomputes[] = {

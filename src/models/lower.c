@@ -2,6 +2,7 @@
 /* lower.c - plan + fold -> program, class by class: its states, its slots, the end of its step. */
 #include "models/lower-parts.h"
 #include "models/model.h"
+#include <math.h>
 
 /* ---- the passes and the stages ---- */
 
@@ -161,7 +162,7 @@ put_states (Lower *l)
 }
 
 static void
-lower_class (Lower *l, guint32 class_id)
+enter_class (Lower *l, guint32 class_id)
 {
   const ScLowerInput *const in = l->in;
   l->class_id = class_id;
@@ -170,8 +171,92 @@ lower_class (Lower *l, guint32 class_id)
   const ScNodeType *const type = sc_fabric_node_type (in->fabric, l->rank);
   const guint index = sc_lower_price_index (l, type->device, in->fabric->gpus[l->rank].speed, type->host_factor.value);
   l->price = &g_array_index (l->prices, Prices, index);
+}
+
+/* ---- what a scheduler may know before there is a schedule ---- */
+
+/* Picoseconds of a call that has its links for itself. */
+static double
+alone_ps (const Lower *l, guint32 call)
+{
+  const ScCall *const c = &g_array_index (l->p->calls, ScCall, call);
+  double longest = 0;
+  for (guint i = 0; i < c->n_parts; i++)
+    {
+      const ScPart *const part = &g_array_index (l->p->parts, ScPart, c->first_part + i);
+      if (part->cap < INFINITY)
+        longest = MAX (longest, (double) sc_time_from_s (part->bytes / part->cap));
+    }
+  return (double) (c->delay + c->tail) + longest;
+}
+
+/* Of a pass over one list: its kernels, and the collectives that it waits for. */
+static double
+pass_ps (Lower *l, const Priced *priced)
+{
+  const guint32 tp = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_TP, FALSE);
+  double sum = 0;
+  for (guint i = 0; i < priced->n; i++)
+    if (priced->items[i].kind == SC_ITEM_KERNEL)
+      sum += (double) priced->items[i].value;
+    else if (priced->items[i].kind == SC_ITEM_COLLECTIVE)
+      sum += alone_ps (l, sc_lower_call_of (l, tp, (ScCollKind) priced->items[i].coll, priced->items[i].bytes));
+  return sum;
+}
+
+/* Forward, input and weight gradients of every stage on the slowest of its classes, whole picoseconds: [3 * stages]; *ret_latency: of
+ * the slowest transfer. */
+static double *
+stage_costs (Lower *l, double *ret_latency)
+{
+  static const ScPass passes[] = { SC_PASS_FORWARD, SC_PASS_INPUT, SC_PASS_WEIGHT };
+  const ScStageSizes *const sizes = l->in->sizes;
+  double *const costs = g_new0 (double, G_N_ELEMENTS (passes) * sizes->n_virtual);
+  *ret_latency = 0;
+  for (guint32 c = 0; c < l->in->fold->n_classes; c++)
+    {
+      enter_class (l, c);
+      for (guint chunk = 0; chunk < sc_plan_chunks (l->plan); chunk++)
+        for (guint i = 0; i < G_N_ELEMENTS (passes); i++)
+          {
+            const guint j = sc_plan_stage (l->plan, l->at.pp, chunk);
+            double cost = sizes->layers[j] * pass_ps (l, &l->price->layer[passes[i]]);
+            cost += j == 0 ? pass_ps (l, &l->price->embedding[passes[i]]) : 0;
+            cost += j == sizes->n_virtual - 1 ? pass_ps (l, &l->price->head[passes[i]]) : 0;
+            costs[i * sizes->n_virtual + j] = MAX (costs[i * sizes->n_virtual + j], cost);
+          }
+      const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_PP_FORWARD, TRUE);
+      if (comm != SC_NONE)
+        *ret_latency = MAX (*ret_latency, alone_ps (l, sc_lower_call_of (l, comm, SC_COLL_SEND, l->in->items->boundary_bytes)));
+    }
+  return costs;
+}
+
+static void
+make_orders (Lower *l)
+{
+  const ScSchedule *const row = sc_schedule_find (l->plan->schedule);
+  const ScScheduleShape shape = sc_workload_schedule_shape (l->in->workload);
+  if (row->orders == NULL)
+    l->orders = sc_orders_new (row, &shape, NULL, NULL);
+  else
+    {
+      double latency;
+      const guint n = l->in->sizes->n_virtual;
+      g_autofree double *costs = stage_costs (l, &latency);
+      const ScScheduleCosts known = { .forward = costs, .input = costs + n, .weight = costs + 2 * n, .latency = latency };
+      l->orders = sc_orders_new (row, &shape, &known, NULL);
+    }
+  l->actions = row->exchanges ? NULL : sc_orders_actions (l->orders, NULL);
+}
+
+static void
+lower_class (Lower *l, guint32 class_id)
+{
+  enter_class (l, class_id);
+  const ScDevice *const device = sc_fabric_node_type (l->in->fabric, l->rank)->device;
   l->grade_s += class_id > 0 ? SC_N_GRADES : 0;
-  l->hold = 1 - 1 / MAX (type->device->hidden_slowdown.value, 1);
+  l->hold = 1 - 1 / MAX (device->hidden_slowdown.value, 1);
   l->info = (ScOpInfo) { SC_INFO_NO_MICROBATCH, 0, SC_INFO_NO_LAYER, 3 };
   g_array_set_size (l->dp_done, 0);
   g_queue_clear (&l->started);
@@ -258,10 +343,8 @@ sc_lower (const ScLowerInput *in)
   for (guint32 i = 0; i < n_families; i++)
     sc_program_add_group (l.p, MAX (in->fold->family_members[i], 1));
   g_array_append_vals (l.p->uses, in->fold->uses, in->fold->uses_first[n_families * in->fold->max_parts]);
-  const ScScheduleShape shape = sc_workload_schedule_shape (in->workload);
-  const ScSchedule *const schedule = sc_schedule_find (l.plan->schedule);
-  ret->orders = l.orders = sc_orders_new (schedule, &shape, NULL, NULL);
-  l.actions = schedule->exchanges ? NULL : sc_orders_actions (l.orders, NULL);
+  make_orders (&l);
+  ret->orders = l.orders;
   for (guint32 c = 0; c < n_classes; c++)
     {
       lower_class (&l, c);

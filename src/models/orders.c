@@ -281,41 +281,71 @@ put_transfers (const ScOrders *o, guint32 *const *takers, guint rank, guint at, 
   put_action (actions[to], SC_ACTION_RECEIVE, takers[to][((forward ? 0 : n_chunks) + chunk) * o->m + slot->microbatch], 1);
 }
 
+/* A group of slots that has begun. */
+typedef struct
+{
+  double end;
+  guint  rank, slot, n;
+} Running;
+
+/* The one that ends first, of those that end first the one that began first; or NULL. */
+static const Running *
+first_to_end (const GArray *running, guint *ret_index)
+{
+  const Running *first = NULL;
+  for (guint i = 0; i < running->len; i++)
+    {
+      const Running *const r = &g_array_index (running, Running, i);
+      if (first != NULL && r->end >= first->end)
+        continue;
+      first = r;
+      *ret_index = i;
+    }
+  return first;
+}
+
 GArray **
 sc_orders_actions (const ScOrders *o, const ScScheduleCosts *costs)
 {
   Replay r = replay_new (o, costs);
   GArray **const actions = g_new (GArray *, o->p);
   guint32 **const takers = find_takers (o);
+  g_autoptr (GArray) running = g_array_new (FALSE, FALSE, sizeof (Running));
   g_autofree double *now = g_new0 (double, o->p);
   g_autofree guint *at = g_new0 (guint, o->p);
   for (guint rank = 0; rank < o->p; rank++)
     actions[rank] = g_array_new (FALSE, FALSE, sizeof (ScAction));
   for (;;)
     {
-      guint best = o->p, best_size = 0; /* that begins first */
-      double begin = 0, lasts = 0;
+      Running best = { .rank = o->p }; /* that begins first */
+      double begin = 0;
       for (guint rank = 0; rank < o->p; rank++)
         {
           double start, took;
           if (at[rank] == o->ranks[rank]->len)
             continue;
           const guint size = next_group (&r, rank, at[rank], now[rank], &start, &took);
-          if (start < 0 || (best < o->p && start >= begin))
+          if (start < 0 || (best.rank < o->p && start >= begin))
             continue;
-          best = rank;
-          best_size = size;
+          best = (Running) { start + took, rank, at[rank], size };
           begin = start;
-          lasts = took;
         }
-      if (best == o->p)
+      guint index = 0;
+      const Running *const ended = first_to_end (running, &index);
+      if (ended != NULL && (best.rank == o->p || ended->end <= begin))
+        {
+          for (guint i = 0; i < ended->n; i++)
+            put_transfers (o, takers, ended->rank, ended->slot + i, actions);
+          g_array_remove_index (running, index);
+          continue;
+        }
+      if (best.rank == o->p)
         break;
-      now[best] = begin + lasts;
-      note_end (&r, best, &g_array_index (o->ranks[best], ScSlot, at[best]), best_size, now[best]);
-      put_action (actions[best], SC_ACTION_RUN, at[best], best_size);
-      for (guint i = 0; i < best_size; i++)
-        put_transfers (o, takers, best, at[best] + i, actions);
-      at[best] += best_size;
+      now[best.rank] = best.end;
+      note_end (&r, best.rank, &g_array_index (o->ranks[best.rank], ScSlot, best.slot), best.n, best.end);
+      put_action (actions[best.rank], SC_ACTION_RUN, best.slot, best.n);
+      g_array_append_val (running, best);
+      at[best.rank] += best.n;
     }
   for (guint rank = 0; rank < o->p; rank++)
     {
@@ -333,5 +363,6 @@ sc_orders_ideal_bubble (const ScOrders *o, const ScSchedule *row, const ScSchedu
   if (row->ideal_bubble != NULL)
     return row->ideal_bubble (shape);
   const double busy = 3.0 * o->v * o->m; /* of a rank: two directions have half of the micro-batches each */
-  return sc_orders_replay (o, NULL, NULL, NULL) / busy - 1;
+  g_autoptr (ScOrders) equal = row->orders != NULL ? sc_orders_new (row, shape, NULL, NULL) : NULL; /* another order for other costs */
+  return sc_orders_replay (equal != NULL ? equal : o, NULL, NULL, NULL) / busy - 1;
 }
