@@ -159,6 +159,8 @@ static const struct
   { "plan.sharding=zero3", "/plan/sharding: found \"zero3\", which is not modelled yet" },
   { "plan.schedule=zbh1", "/plan/schedule: found \"zbh1\", expected none, 1f1b, interleaved" },
   { "plan.schedule=zb-v", "/plan/schedule: zb-v needs at least two pipeline ranks and two chunks per rank (vpp 2); found pp 2, vpp 1" },
+  { "plan.schedule=csv", "/plan/schedule: found \"csv\" without schedule_csv" },
+  { "plan.schedule_csv=none.csv", "/plan/schedule_csv: found with schedule" },
   { "plan.schedule=gpipe plan.vpp=2", "/plan/schedule: gpipe has one chunk per rank (use looped-bfs); found pp 2, vpp 2" },
   { "plan.recompute=every:2", "/plan/recompute: found \"every:2\", which is not modelled yet" },
   { "plan.dtype=fp8", "/plan/dtype: found \"fp8\", which is not modelled yet" },

@@ -159,6 +159,28 @@ START_TEST (real_steps_do_the_same_work_and_free_what_they_take)
 }
 END_TEST
 
+/* An order from a table is what its schedule is, but for how Megatron's schedules exchange tensors. */
+START_TEST (an_order_from_a_table_runs_like_its_schedule)
+{
+  const ScSchedule *const row = sc_schedule_all ()[_i];
+  for (guint i = 0; i < G_N_ELEMENTS (pipes); i++)
+    {
+      if (refuses (row, &pipes[i]) || row->exchanges || row->placement == SC_PLACE_BOTH)
+        continue;
+      g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 16, .gpus = 1, .nic_latency_s = 1e-5 });
+      g_autoptr (ScWorkload) w = fix_workload (plan_of (&pipes[i], 1));
+      g_autoptr (ScStepItems) items = fix_items (1e-3, 2e-3, 0, 1e6);
+      w->plan.schedule = row->name;
+      g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+      w->plan.schedule = "csv";
+      w->plan.schedule_table = sc_orders_copy (r->lowered->orders);
+      ck_assert (sc_workload_check (w, NULL));
+      g_autoptr (FixRun) again = fix_run (t, w, items, FALSE, 0);
+      ck_assert_int_eq (again->trace->end, r->trace->end);
+    }
+}
+END_TEST
+
 /* What the schedules are for: MODELLING 7.3, where I and W are alike. */
 START_TEST (zero_bubble_schedules_beat_1f1b)
 {
@@ -191,6 +213,7 @@ pipeline_suite (void)
   tcase_set_timeout (every, 120);
   tcase_add_loop_test (every, the_engine_takes_as_long_as_the_order_on_paper, 0, (int) n_rows);
   tcase_add_loop_test (every, real_steps_do_the_same_work_and_free_what_they_take, 0, (int) n_rows);
+  tcase_add_loop_test (every, an_order_from_a_table_runs_like_its_schedule, 0, (int) n_rows);
   tcase_add_test (every, zero_bubble_schedules_beat_1f1b);
   suite_add_tcase (s, every);
   return s;

@@ -242,7 +242,7 @@ equal_makespan (const ScSchedule *row, guint p, guint v, guint m, double forward
 
 /* ---- every row over a grid of shapes ---- */
 
-#define N_ROWS 15 /* rows_are_found_by_name sees to it */
+#define N_ROWS 16 /* rows_are_found_by_name sees to it */
 
 typedef void (*ShapeFunc) (const ScSchedule *row, const ScScheduleShape *shape);
 
@@ -251,6 +251,8 @@ static void
 for_each_shape (const ScSchedule *row, ShapeFunc visit)
 {
   static const guint sizes[] = { 1, 2, 3, 4, 5, 8 }, batches[] = { 1, 2, 3, 4, 5, 6, 8, 11, 12, 16, 24 };
+  if (row->order == NULL && row->orders == NULL) /* its order is a file's */
+    return;
   const gboolean all = g_getenv ("STEPCAST_LONG") != NULL; /* else every third */
   guint n = 0;
   for (guint ip = 0; ip < G_N_ELEMENTS (sizes); ip++)

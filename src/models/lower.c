@@ -238,7 +238,7 @@ make_orders (Lower *l)
   const ScSchedule *const row = sc_schedule_find (l->plan->schedule);
   const ScScheduleShape shape = sc_workload_schedule_shape (l->in->workload);
   if (row->orders == NULL)
-    l->orders = sc_orders_new (row, &shape, NULL, NULL);
+    l->orders = sc_orders_new (row, &shape, NULL, l->plan->schedule_table);
   else
     {
       double latency;

@@ -2,8 +2,8 @@
 /* orders.c - what all ranks of a pipeline do, and how long that takes when each does it as soon as it can. */
 #include "models/schedule.h"
 
-static ScOrders *
-orders_empty (ScPlacement placement, guint p, guint v, guint m)
+ScOrders *
+sc_orders_empty (ScPlacement placement, guint p, guint v, guint m)
 {
   ScOrders *const o = g_new0 (ScOrders, 1);
   o->placement = placement;
@@ -19,7 +19,7 @@ orders_empty (ScPlacement placement, guint p, guint v, guint m)
 ScOrders *
 sc_orders_copy (const ScOrders *from)
 {
-  ScOrders *const o = orders_empty (from->placement, from->p, from->v, from->m);
+  ScOrders *const o = sc_orders_empty (from->placement, from->p, from->v, from->m);
   for (guint rank = 0; rank < o->p; rank++)
     g_array_append_vals (o->ranks[rank], from->ranks[rank]->data, from->ranks[rank]->len);
   return o;
@@ -30,7 +30,7 @@ sc_orders_new (const ScSchedule *row, const ScScheduleShape *shape, const ScSche
 {
   if (table != NULL)
     return sc_orders_copy (table);
-  ScOrders *const o = orders_empty (row->placement, shape->p, shape->v, shape->m);
+  ScOrders *const o = sc_orders_empty (row->placement, shape->p, shape->v, shape->m);
   if (row->orders != NULL)
     {
       const guint stages = shape->p * shape->v;

@@ -19,6 +19,7 @@ static const ScSchedule *const rows[] = {
   &sc_schedule_v_min,
   &sc_schedule_dualpipe,
   &sc_schedule_dualpipev,
+  &sc_schedule_csv,
   NULL,
 };
 

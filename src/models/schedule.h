@@ -143,6 +143,7 @@ sc_schedule_put (GArray *slots, ScPass pass, guint microbatch, guint chunk)
 
 /* What @row has the ranks do.  @costs: NULL where F = I = W.  @table: of the row csv, copied; else NULL. */
 ScOrders *sc_orders_new (const ScSchedule *row, const ScScheduleShape *shape, const ScScheduleCosts *costs, const ScOrders *table);
+ScOrders *sc_orders_empty (ScPlacement placement, guint p, guint v, guint m);
 ScOrders *sc_orders_copy (const ScOrders *orders);
 void      sc_orders_free (ScOrders *orders);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScOrders, sc_orders_free)

@@ -21,6 +21,8 @@ sc_workload_free (ScWorkload *workload)
   g_free (workload->source);
   g_free (workload->model.name);
   g_free (workload->plan.stage_layers);
+  g_free (workload->plan.schedule_csv);
+  sc_orders_free (workload->plan.schedule_table);
   g_free (workload);
 }
 
@@ -250,6 +252,16 @@ check_row (const ScWorkload *workload, GError **error)
 {
   const ScPlan *plan = &workload->plan;
   const ScScheduleShape shape = sc_workload_schedule_shape (workload);
+  const ScOrders *table = plan->schedule_table;
+  if (table != NULL && table->p != shape.p)
+    return fail (error, "/plan/schedule_csv: the order has %u ranks, the plan pp %u", table->p, shape.p);
+  if (table != NULL && table->v != shape.v)
+    return fail (error, "/plan/schedule_csv: the order has %u stages per rank, the plan vpp %u", table->v, shape.v);
+  if (table != NULL && table->m != shape.m)
+    return fail (error, "/plan/schedule_csv: the order has %u micro-batches, the plan %u per step (global_batch / dp / micro_batch)",
+                 table->m, shape.m);
+  if (table != NULL)
+    return TRUE;
   const char *why = sc_schedule_find (plan->schedule)->refuse (&shape);
   return why == NULL || fail (error, "/plan/schedule: %s; found pp %u, vpp %u, %u micro-batches per step", why, shape.p, shape.v, shape.m);
 }
@@ -400,7 +412,7 @@ sc_workload_schedule_shape (const ScWorkload *workload)
 ScPlacement
 sc_plan_placement (const ScPlan *plan)
 {
-  return sc_schedule_find (plan->schedule)->placement;
+  return plan->schedule_table != NULL ? plan->schedule_table->placement : sc_schedule_find (plan->schedule)->placement;
 }
 
 guint

@@ -45,6 +45,8 @@ typedef struct
   gboolean    sequence_parallel; /* default tp > 1 where the workload says nothing: false */
   ScSharding  sharding;
   const char *schedule;          /* row of models/schedule.h: "none" (pp == 1), "1f1b", "interleaved", ... */
+  char       *schedule_csv;      /* schedule "csv": where its order was read from; else NULL */
+  ScOrders   *schedule_table;    /* ... and the order, owned */
   guint       microbatch_group;  /* interleaved: micro-batches per chunk and turn [G]; default pp */
   guint      *stage_layers;      /* [pp * vpp] layers of virtual stage j, owned; NULL: balanced */
   gboolean    account_for_embedding; /* balanced split: the embedding counts as a layer's slot */
