@@ -124,6 +124,7 @@ START_TEST (real_steps_do_the_same_work_and_free_what_they_take)
         g_autoptr (ScWorkload) w = fix_workload (plan);
         w->plan.attention = SC_ATTENTION_UNFUSED; /* the test GPU has no curves of flash attention */
         w->model.tied_embeddings = i % 2 == 1;
+        w->plan.rank_order = i % 3 == 0 ? SC_ORDER_TP_CP_EP_PP_DP : SC_ORDER_TP_CP_EP_DP_PP;
         double compute[2];
         for (guint other = 0; other < 2; other++)
           {
@@ -135,6 +136,11 @@ START_TEST (real_steps_do_the_same_work_and_free_what_they_take)
             compute[other] = compute_of (r);
             if (other > 0)
               continue;
+            if (pipes[i].dp > 1 || pipes[i].p < 4)
+              {
+                g_autoptr (FixRun) unfolded = fix_run (t, w, items, TRUE, 0);
+                ck_assert_double_eq_tol ((double) unfolded->trace->end, (double) r->trace->end, 1e-9 * (double) r->trace->end);
+              }
             const ScLayerShape shape = sc_layer_shape (w);
             for (guint32 k = 0; k < r->fold->n_classes; k++)
               {
@@ -186,6 +192,7 @@ START_TEST (zero_bubble_schedules_beat_1f1b)
 {
   static const char *const names[] = { "zb-h2", "zb-h1", "1f1b" };
   ScTime before = 0;
+  double bubble = 0;
   for (guint i = 0; i < G_N_ELEMENTS (names); i++)
     {
       g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 4, .gpus = 1 });
@@ -198,6 +205,8 @@ START_TEST (zero_bubble_schedules_beat_1f1b)
       if (i > 1)
         ck_assert_int_gt (s->step, before);
       before = s->step;
+      ck_assert_double_ge (s->bubble_fraction, bubble);
+      bubble = s->bubble_fraction;
     }
 }
 END_TEST

@@ -2,6 +2,7 @@
 /* layout.c - coordinates of ranks by arithmetic, groups by counting. */
 #include "models/layout.h"
 #include "sim/types.h"
+#include <stdlib.h>
 
 const char *
 sc_comm_kind_name (ScCommKind kind)
@@ -79,6 +80,13 @@ build_tp (Builder *b)
         }
 }
 
+static int
+compare_ranks (gconstpointer a, gconstpointer b)
+{
+  const guint32 x = *(const guint32 *) a, y = *(const guint32 *) b;
+  return (x > y) - (x < y);
+}
+
 static void
 build_dp (Builder *b)
 {
@@ -92,6 +100,9 @@ build_dp (Builder *b)
           for (guint dp = 0; dp < p->dp; dp++)
             for (guint cp = 0; cp < p->cp; cp++)
               comm_member (b, (ScCoord) { tp, cp, dp, copy > 0 ? p->pp - 1 - pp : pp });
+        const ScComm *const comm = &g_array_index (b->comms, ScComm, b->comms->len - 1);
+        if (both)
+          qsort (&g_array_index (b->members, guint32, comm->first), comm->n, sizeof (guint32), compare_ranks);
       }
 }
 
