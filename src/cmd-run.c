@@ -6,13 +6,14 @@
 #include "report-timeline.h"
 #include "report-trace.h"
 #include "report.h"
+#include "schedule-csv.h"
 #include "units.h"
 #include <string.h>
 
 typedef struct
 {
   ScInputs inputs;
-  char *format, *output, *timeline, *trace, *detail;
+  char *format, *output, *timeline, *trace, *schedule_csv, *detail;
   gboolean require_fit, links;
 } RunOptions;
 
@@ -24,6 +25,7 @@ run_options_clear (RunOptions *options)
   g_free (options->output);
   g_free (options->timeline);
   g_free (options->trace);
+  g_free (options->schedule_csv);
   g_free (options->detail);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RunOptions, run_options_clear)
@@ -67,6 +69,8 @@ check_options (const RunOptions *options, const ScReport *report, GError **error
   const gboolean report_on_stdout = options->output == NULL || is_stdout (options->output);
   if (report_on_stdout && is_stdout (options->timeline) && report != &sc_report_text)
     return sc_cmd_fail_usage ("run", error, "--timeline - would mix with the %s report, give one of them a file", report->name);
+  if (is_stdout (options->schedule_csv) && (report_on_stdout || is_stdout (options->timeline) || is_stdout (options->trace)))
+    return sc_cmd_fail_usage ("run", error, "--schedule-csv - would mix with other output, give one of them a file");
   if (is_stdout (options->trace) && (report_on_stdout || is_stdout (options->timeline)))
     return sc_cmd_fail_usage ("run", error, "--trace - would mix with the report, give one of them a file");
   return TRUE;
@@ -79,7 +83,8 @@ check_files (const RunOptions *options, int argc, char **argv, GError **error)
   const struct
   {
     const char *name, *path;
-  } outputs[] = { { "--output", options->output }, { "--timeline", options->timeline }, { "--trace", options->trace } };
+  } outputs[] = { { "--output", options->output }, { "--timeline", options->timeline }, { "--trace", options->trace },
+                { "--schedule-csv", options->schedule_csv } };
   for (guint i = 0; i < G_N_ELEMENTS (outputs); i++)
     {
       const char *path = outputs[i].path;
@@ -115,13 +120,18 @@ write_outputs (const RunOptions *options, const ScReport *report, const ScSummar
 {
   g_autoptr (GString) text = g_string_new (NULL);
   g_autoptr (GString) timeline = g_string_new (NULL);
+  g_autoptr (GString) order = g_string_new (NULL);
   if (!report->write (summary, text, error))
+    return FALSE;
+  if (options->schedule_csv != NULL && !sc_schedule_csv_write (summary->orders, order, error))
     return FALSE;
   if (options->timeline != NULL)
     sc_timeline_draw (summary, timeline, SC_TIMELINE_WIDTH);
   if (options->trace != NULL && !sc_trace_write (summary, options->trace, error))
     return FALSE;
   if (!put (options->output, text, out, error))
+    return FALSE;
+  if (options->schedule_csv != NULL && !put (options->schedule_csv, order, out, error))
     return FALSE;
   if (options->timeline == NULL)
     return TRUE;
@@ -142,6 +152,8 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     { "timeline", 0, 0, G_OPTION_ARG_FILENAME, &options.timeline, "Draw the pipeline in ASCII; - for standard output",
       "FILE" },
     { "trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "Write a Chrome trace, for Perfetto", "FILE" },
+    { "schedule-csv", 0, 0, G_OPTION_ARG_FILENAME, &options.schedule_csv,
+      "Write the order of passes as PyTorch's schedules do; plan.schedule_csv reads it", "FILE" },
     { "links", 0, 0, G_OPTION_ARG_NONE, &options.links,
       "Add to the report how full the links were, and who used them", NULL },
     { "require-fit", 0, 0, G_OPTION_ARG_NONE, &options.require_fit, "Exit with status 1 where memory does not fit",

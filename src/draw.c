@@ -519,7 +519,8 @@ draw_stages (const ScWorkload *w, GString *out)
 {
   const ScPlan *p = &w->plan;
   g_autofree guint *layers = sc_workload_stage_layers (w);
-  g_string_append_printf (out, "\n  stage    layers%s\n", p->vpp > 1 ? "   by chunk" : "");
+  const guint n_chunks = sc_plan_chunks (p), last = p->pp * p->vpp - 1;
+  g_string_append_printf (out, "\n  stage    layers%s\n", n_chunks > 1 ? "   by chunk" : "");
   for (guint s = 0; s < p->pp;)
     {
       guint end = s + 1;
@@ -527,26 +528,32 @@ draw_stages (const ScWorkload *w, GString *out)
       for (; !ends && end + 1 < p->pp; end++)
         {
           gboolean same = TRUE;
-          for (guint c = 0; c < p->vpp; c++)
-            same &= layers[c * p->pp + end] == layers[c * p->pp + s];
+          for (guint c = 0; c < n_chunks; c++)
+            same &= layers[sc_plan_stage (p, end, c)] == layers[sc_plan_stage (p, s, c)];
           if (!same)
             break;
         }
       guint sum = 0;
       g_autoptr (GString) chunks = g_string_new (NULL);
-      for (guint c = 0; c < p->vpp; c++)
+      for (guint c = 0; c < n_chunks; c++)
         {
-          sum += layers[c * p->pp + s];
-          g_string_append_printf (chunks, "%s%u", c > 0 ? " + " : "", layers[c * p->pp + s]);
+          sum += layers[sc_plan_stage (p, s, c)];
+          g_string_append_printf (chunks, "%s%u", c > 0 ? " + " : "", layers[sc_plan_stage (p, s, c)]);
         }
       g_autofree char *stages = range_text (s, end - 1);
       g_string_append_printf (out, "  %-8s %6u", stages, sum);
-      if (p->vpp > 1)
+      if (n_chunks > 1)
         g_string_append_printf (out, "   %s", chunks->str);
-      if (s == 0)
+      gboolean embeds = FALSE, heads = FALSE;
+      for (guint c = 0; c < n_chunks; c++)
+        {
+          embeds |= sc_plan_stage (p, s, c) == 0;
+          heads |= sc_plan_stage (p, end - 1, c) == last;
+        }
+      if (embeds)
         g_string_append (out, "   with the embedding");
-      if (end == p->pp)
-        g_string_append (out, s == 0 ? " and the head and loss" : "   with the head and loss");
+      if (heads)
+        g_string_append (out, embeds ? " and the head and loss" : "   with the head and loss");
       if (end - s > 1)
         g_string_append (out, "   each");
       g_string_append_c (out, '\n');

@@ -239,10 +239,11 @@ write_rates (const ScSummary *s, GString *out)
 {
   if (s->n_stages > 1)
     {
-      g_string_append_printf (out, "  bubble / step            %5.1f %%   ideal (p-1)/(v m + p-1): %5.1f %%\n",
-                              100 * s->bubble_fraction, 100 * s->bubble_fraction_ideal);
-      g_string_append_printf (out, "  bubble / (step - bubble) %5.1f %%   ideal (p-1)/(v m):       %5.1f %%\n",
-                              100 * s->bubble_over_ideal, 100 * s->bubble_over_ideal_ideal);
+      const gboolean closed = sc_schedule_find (s->workload->plan.schedule)->exchanges; /* for any costs */
+      g_string_append_printf (out, "  bubble / step            %5.1f %%   ideal %s %5.1f %%\n", 100 * s->bubble_fraction,
+                              closed ? "(p-1)/(v m + p-1):" : "where F = I = W:", 100 * s->bubble_fraction_ideal);
+      g_string_append_printf (out, "  bubble / (step - bubble) %5.1f %%   ideal %s %5.1f %%\n", 100 * s->bubble_over_ideal,
+                              closed ? "(p-1)/(v m):      " : "where F = I = W:", 100 * s->bubble_over_ideal_ideal);
     }
   g_autofree char *peak = sc_format_flops (s->peak_flops_per_gpu);
   g_string_append_printf (out, "\nUtilisation, of %s dense %s per GPU\n", peak, sc_dtype_name (s->workload->plan.dtype));

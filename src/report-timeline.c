@@ -16,6 +16,7 @@ typedef enum
 {
   INK_FORWARD,
   INK_BACKWARD,
+  INK_WEIGHT,
   INK_RECOMPUTE,
   INK_OPTIMIZER,
   INK_COMM,
@@ -32,6 +33,7 @@ static const struct
 } inks[N_INKS] = {
   [INK_FORWARD] = { '-', "forward" },
   [INK_BACKWARD] = { '=', "backward" },
+  [INK_WEIGHT] = { '%', "weight gradients" },
   [INK_RECOMPUTE] = { '+', "recompute" },
   [INK_OPTIMIZER] = { '#', "optimizer" },
   [INK_COMM] = { '~', "exposed communication" },
@@ -40,12 +42,12 @@ static const struct
   [INK_HOST] = { '_', "host" },
 };
 
-/* A run of one micro-batch in one direction on one chunk. */
+/* A run of one micro-batch in one direction on one chunk; gradients of weights that come later are a run of their own. */
 typedef struct
 {
-  ScTime   from, to;
-  guint    microbatch, chunk;
-  gboolean backward;
+  ScTime from, to;
+  guint  microbatch, chunk;
+  Ink    ink; /* INK_FORWARD, INK_BACKWARD, INK_WEIGHT */
 } Block;
 
 #define NO_BLOCK G_MAXUINT
@@ -65,13 +67,22 @@ typedef struct
   Cell   *cells;    /* [n_cells] */
 } Row;
 
-static Ink
-ink_of_kind (ScTimeKind kind)
+static gboolean
+is_weight (const ScSummary *summary, const ScSegment *segment)
 {
-  switch (kind)
+  if (segment->kind != SC_TIME_BACKWARD || segment->op == SC_NONE)
+    return FALSE;
+  const ScOpInfo info = sc_info_unpack (g_array_index (summary->program->ops, ScOp, segment->op).info);
+  return info.phase == 3 && info.microbatch != SC_INFO_NO_MICROBATCH;
+}
+
+static Ink
+ink_of (const ScSummary *summary, const ScSegment *segment)
+{
+  switch (segment->kind)
     {
     case SC_TIME_FORWARD: return INK_FORWARD;
-    case SC_TIME_BACKWARD: return INK_BACKWARD;
+    case SC_TIME_BACKWARD: return is_weight (summary, segment) ? INK_WEIGHT : INK_BACKWARD;
     case SC_TIME_RECOMPUTE: return INK_RECOMPUTE;
     case SC_TIME_OPTIMIZER: return INK_OPTIMIZER;
     case SC_TIME_COMM_TP:
@@ -97,7 +108,7 @@ segment_block (const ScSummary *summary, const ScSegment *segment, Block *ret_bl
   if (info.microbatch == SC_INFO_NO_MICROBATCH)
     return FALSE;
   *ret_block = (Block) { .from = segment->from, .to = segment->to, .microbatch = info.microbatch, .chunk = info.chunk,
-                         .backward = segment->kind != SC_TIME_FORWARD };
+                         .ink = segment->kind == SC_TIME_FORWARD ? INK_FORWARD : is_weight (summary, segment) ? INK_WEIGHT : INK_BACKWARD };
   return TRUE;
 }
 
@@ -111,7 +122,7 @@ row_blocks (const ScSummary *summary, const GArray *segments)
       if (!segment_block (summary, &g_array_index (segments, ScSegment, i), &b))
         continue;
       Block *const last = blocks->len > 0 ? &g_array_index (blocks, Block, blocks->len - 1) : NULL;
-      if (last != NULL && last->microbatch == b.microbatch && last->chunk == b.chunk && last->backward == b.backward)
+      if (last != NULL && last->microbatch == b.microbatch && last->chunk == b.chunk && last->ink == b.ink)
         last->to = b.to;
       else
         g_array_append_val (blocks, b);
@@ -141,8 +152,9 @@ row_new (const ScSummary *summary, const ScSegments *segments, const ScStageSumm
 }
 
 static void
-row_fill_cells (Row *row, ScTime step, guint n_cells)
+row_fill_cells (const ScSummary *summary, Row *row, guint n_cells)
 {
+  const ScTime step = summary->step;
   row->cells = g_new0 (Cell, n_cells);
   guint s = 0, b = 0;
   for (guint i = 0; i < n_cells; i++)
@@ -154,7 +166,7 @@ row_fill_cells (Row *row, ScTime step, guint n_cells)
       for (guint k = s; k < row->segments->len && g_array_index (row->segments, ScSegment, k).from < to; k++)
         {
           const ScSegment *segment = &g_array_index (row->segments, ScSegment, k);
-          cell->time[ink_of_kind (segment->kind)] += overlap (segment->from, segment->to, from, to);
+          cell->time[ink_of (summary, segment)] += overlap (segment->from, segment->to, from, to);
         }
       cell->block = NO_BLOCK;
       while (b < row->blocks->len && g_array_index (row->blocks, Block, b).to <= from)
@@ -236,8 +248,8 @@ row_draw_blocks (const Row *row, guint n_cells, char *text, char *chunks, gboole
       while (end < n_cells && row->cells[end].block == cell->block && cell_in_block (&row->cells[end]))
         {
           Ink ink = cell_ink (&row->cells[end], INK_FORWARD);
-          if (ink == INK_FORWARD || ink == INK_BACKWARD || ink >= INK_BUBBLE)
-            ink = block->backward ? INK_BACKWARD : INK_FORWARD;
+          if (ink <= INK_WEIGHT || ink >= INK_BUBBLE)
+            ink = block->ink;
           mark (used, ink);
           text[end] = inks[ink].fill;
           chunks[end++] = ' ';
@@ -246,7 +258,7 @@ row_draw_blocks (const Row *row, guint n_cells, char *text, char *chunks, gboole
        * as a digit alone would read as forward. */
       char number[16];
       const guint n = (guint) g_snprintf (number, sizeof number, "%u", block->microbatch);
-      const guint shown = n < end - i ? n : !block->backward || end - i > 1 ? 1 : 0;
+      const guint shown = n < end - i ? n : block->ink == INK_FORWARD || end - i > 1 ? 1 : 0;
       memcpy (text + i, number + n - shown, shown);
       chunks[i] = (char) (block->chunk < 26 ? 'a' + block->chunk : '?');
       i = end;
@@ -261,7 +273,7 @@ row_draw_density (const Row *row, ScTime cell_time, guint n_cells, char *text, g
     {
       const Cell *cell = &row->cells[i];
       const ScTime forward = cell->time[INK_FORWARD];
-      const ScTime backward = cell->time[INK_BACKWARD] + cell->time[INK_RECOMPUTE];
+      const ScTime backward = cell->time[INK_BACKWARD] + cell->time[INK_WEIGHT] + cell->time[INK_RECOMPUTE];
       const ScTime busy = forward + backward, idle = cell_idle (cell);
       const gboolean idles = 2 * idle >= cell_time;
       if (idles || busy < MAX (cell->time[INK_COMM], cell->time[INK_OPTIMIZER]))
@@ -271,7 +283,10 @@ row_draw_density (const Row *row, ScTime cell_time, guint n_cells, char *text, g
           text[i] = inks[ink].fill;
           continue;
         }
-      const char c = 10 * forward < busy ? 'b' : 10 * backward < busy ? 'f' : 'x';
+      const gboolean weights = 2 * cell->time[INK_WEIGHT] > busy;
+      const char c = 10 * forward < busy ? (weights ? 'w' : 'b') : 10 * backward < busy ? 'f' : 'x';
+      if (c == 'w')
+        mark (used, INK_WEIGHT);
       text[i] = 5 * idle >= cell_time ? c : g_ascii_toupper (c);
     }
 }
@@ -295,7 +310,7 @@ choose_cells (ScTime step, ScTime forward, guint most)
 
 /* Median length of the blocks of one direction over all rows; 0 without any. */
 static ScTime
-median_block (const Row *rows, guint n_rows, gboolean backward)
+median_block (const Row *rows, guint n_rows, Ink ink)
 {
   g_autoptr (GArray) lengths = g_array_new (FALSE, FALSE, sizeof (ScTime));
   for (guint r = 0; r < n_rows; r++)
@@ -303,7 +318,7 @@ median_block (const Row *rows, guint n_rows, gboolean backward)
       {
         const Block *block = &g_array_index (rows[r].blocks, Block, i);
         const ScTime t = block->to - block->from;
-        if (block->backward == backward)
+        if (block->ink == ink)
           g_array_append_val (lengths, t);
       }
   if (lengths->len == 0)
@@ -375,10 +390,12 @@ draw_legend (const ScSummary *summary, GString *out, gboolean numbered, gboolean
   g_string_append (legend, "   one cell ");
   append_time (legend, summary->step / n_cells, summary->step / n_cells);
   if (numbered)
-    g_string_append_printf (legend, "   7-- forward of micro-batch 7%s   7== its backward",
-                            summary->microbatches > 10 ? " (or 17, ...)" : "");
+    g_string_append_printf (legend, "   7-- forward of micro-batch 7%s   7== its backward%s",
+                            summary->microbatches > 10 ? " (or 17, ...)" : "",
+                            used[INK_WEIGHT] ? " for the input   7%% for the weights" : "");
   else
-    g_string_append (legend, "   F forward   B backward   X both   f b x: with up to half of it idle");
+    g_string_append_printf (legend, "   F forward   B backward%s   X both   f b x: with up to half of it idle",
+                            used[INK_WEIGHT] ? "   W mostly gradients of weights" : "");
   for (Ink i = numbered ? INK_RECOMPUTE : INK_OPTIMIZER; i < N_INKS; i++)
     if (used[i])
       g_string_append_printf (legend, "   %c %s", inks[i].fill, inks[i].meaning);
@@ -424,8 +441,8 @@ sc_timeline_draw (const ScSummary *summary, GString *out, guint width)
       for (guint k = 0; k < rows[i].blocks->len; k++)
         chunks |= g_array_index (rows[i].blocks, Block, k).chunk > 0;
     }
-  const ScTime forward = median_block (rows, summary->n_stages, FALSE);
-  const ScTime backward = median_block (rows, summary->n_stages, TRUE);
+  const ScTime forward = median_block (rows, summary->n_stages, INK_FORWARD);
+  const ScTime backward = median_block (rows, summary->n_stages, INK_BACKWARD);
   const guint n_cells = choose_cells (summary->step, forward,
                                       (guint) MAX (1, MIN ((ScTime) (width - label_width - 2), summary->step)));
   const ScTime cell_time = summary->step / n_cells;
@@ -434,7 +451,7 @@ sc_timeline_draw (const ScSummary *summary, GString *out, guint width)
   g_autofree char *text = g_new0 (char, n_cells + 1), *below = g_new0 (char, n_cells + 1);
   for (guint i = 0; i < summary->n_stages; i++)
     {
-      row_fill_cells (&rows[i], summary->step, n_cells);
+      row_fill_cells (summary, &rows[i], n_cells);
       if (numbered)
         row_draw_blocks (&rows[i], n_cells, text, below, used);
       else

@@ -289,12 +289,12 @@ put_class_blocks (Trace *t, guint class_id, const GArray *segments)
             continue;
           info = sc_info_unpack (trace_op (t, s->op)->info);
           info.layer = SC_INFO_NO_LAYER;
-          info.phase = s->kind == SC_TIME_FORWARD ? 0 : 1;
+          info.phase = s->kind == SC_TIME_FORWARD ? 0 : info.phase == 3 ? 3 : 1;
         }
       if (block.microbatch != SC_INFO_NO_MICROBATCH
           && (info.microbatch != block.microbatch || info.chunk != block.chunk || info.phase != block.phase))
         {
-          put_slice (t, block.phase == 0 ? "F" : "B", "block", pid, TID_BLOCKS, from, to);
+          put_slice (t, block.phase == 0 ? "F" : block.phase == 3 ? "W" : "B", "block", pid, TID_BLOCKS, from, to);
           end_slice (t, &block);
           block.microbatch = SC_INFO_NO_MICROBATCH;
         }

@@ -4,6 +4,7 @@
 #include "library.h"
 #include "models/model.h"
 #include "override.h"
+#include "schedule-csv.h"
 #include <math.h>
 #include <string.h>
 
@@ -44,9 +45,22 @@ static const ScChoice shardings[] = {
 };
 
 static const ScChoice schedules[] = {
-  { "none", 0, FALSE }, { "1f1b", 0, FALSE },  { "interleaved", 0, FALSE }, { "gpipe", 0, TRUE },
-  { "zb-h1", 0, TRUE }, { "zb-h2", 0, TRUE },  { "zb-1p", 0, TRUE },        { "zb-2p", 0, TRUE },
-  { "zb-v", 0, TRUE },  { "v-half", 0, TRUE }, { "v-min", 0, TRUE },        { "dualpipe", 0, TRUE },
+  { "none", 0, FALSE },
+  { "1f1b", 0, FALSE },
+  { "interleaved", 0, FALSE },
+  { "interleaved-rounds", 0, FALSE },
+  { "gpipe", 0, FALSE },
+  { "looped-bfs", 0, FALSE },
+  { "zb-h1", 0, FALSE },
+  { "zb-h2", 0, FALSE },
+  { "zb-1p", 0, FALSE },
+  { "zb-2p", 0, FALSE },
+  { "zb-v", 0, FALSE },
+  { "v-half", 0, FALSE },
+  { "v-min", 0, FALSE },
+  { "dualpipe", 0, FALSE },
+  { "dualpipev", 0, FALSE },
+  { "csv", 0, FALSE },
   { NULL, 0, FALSE },
 };
 
@@ -211,6 +225,8 @@ static const ScField plan_fields[] = {
     .help = "What data-parallel ranks share out" },
   { "schedule", SC_FIELD_NAME, .choices = schedules, .derived = "none if pp is 1, 1f1b if vpp is 1, else interleaved",
     PLAN (schedule), .help = "Order of the pipeline" },
+  { "schedule_csv", SC_FIELD_STRING, .derived = "none", PLAN (schedule_csv),
+    .help = "Schedule csv: a file with a row per pipeline rank, cells like 2F0, 0I1, 1W3, 3B2 (stage, pass, micro-batch)" },
   { "microbatch_group", SC_FIELD_COUNT, .min = 1, .max = 16383, .derived = "pp", PLAN (microbatch_group),
     .help = "Interleaved: micro-batches that a chunk runs before the next one's turn" },
   { "stage_layers", SC_FIELD_OTHER, .derived = "balanced; where they do not divide, the middle stages take one more",
@@ -231,7 +247,7 @@ static const ScField plan_fields[] = {
     .help = "Attention kernels" },
   { "overlap_grad", FLAG, PLAN (overlap_grad), .help = "Reduce gradient buckets under the last backward" },
   { "overlap_param", FLAG, PLAN (overlap_param), .help = "Gather parameters under the first forward; needs sharding" },
-  { "overlap_p2p", FLAG, PLAN (overlap_p2p), .help = "Interleaved: send and receive under compute" },
+  { "overlap_p2p", FLAG, PLAN (overlap_p2p), .help = "Send and receive under compute (1f1b cannot)" },
   { "tp_overlap", FLAG, PLAN (tp_overlap), .help = "TP collectives in chunks under their products; not modelled yet" },
   { "scatter_gather", FLAG, PLAN (scatter_gather),
     .help = "Without sequence parallelism: send 1/tp of the tensor between stages and gather it" },
@@ -368,6 +384,34 @@ settle_world (ScJson *json, cJSON *plan)
     cJSON_DeleteItemFromObjectCaseSensitive (plan, "dp");
 }
 
+/* A path in a file is relative to that file, one on the command line is not. */
+static gboolean
+read_schedule_csv (ScPlan *plan, const ScJson *json, const cJSON *object, GError **error)
+{
+  const gboolean csv = g_strcmp0 (plan->schedule, sc_schedule_csv.name) == 0;
+  if (csv != (plan->schedule_csv != NULL))
+    {
+      if (csv)
+        sc_json_fail (json, object, "schedule", error, "found \"csv\" without schedule_csv, the file with the order");
+      else
+        sc_json_fail (json, object, "schedule_csv", error, "found with schedule \"%s\", expected \"csv\"",
+                      plan->schedule != NULL ? plan->schedule : "none");
+      return FALSE;
+    }
+  if (!csv)
+    return TRUE;
+  g_autofree char *folder = g_path_get_dirname (json->file);
+  const gboolean beside = strcmp (folder, ".") != 0 && !g_path_is_absolute (plan->schedule_csv) && !is_overridden (json, "/plan/schedule_csv");
+  g_autofree char *path = beside ? g_build_filename (folder, plan->schedule_csv, NULL) : g_strdup (plan->schedule_csv);
+  plan->schedule_table = sc_schedule_csv_load (path, error);
+  if (plan->schedule_table == NULL)
+    {
+      g_autofree char *pointer = sc_json_pointer (json, object, "schedule_csv");
+      g_prefix_error (error, "%s: %s: ", json->file, pointer);
+    }
+  return plan->schedule_table != NULL;
+}
+
 static gboolean
 read_plan (ScPlan *plan, ScJson *json, GError **error)
 {
@@ -377,6 +421,8 @@ read_plan (ScPlan *plan, ScJson *json, GError **error)
   settle_world (json, object);
   plan->grad_dtype = SC_N_DTYPES;
   if (!sc_fields_read (&sc_plan_table, json, object, plan, error))
+    return FALSE;
+  if (!read_schedule_csv (plan, json, object, error))
     return FALSE;
   const cJSON *stage_layers = sc_fields_get (&sc_plan_table, object, "stage_layers");
   return stage_layers == NULL || read_stage_layers (plan, json, stage_layers, error);

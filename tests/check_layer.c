@@ -312,6 +312,105 @@ START_TEST (forward_leaves_what_is_saved_and_backward_nothing)
 }
 END_TEST
 
+typedef struct
+{
+  const char *name;
+  double flops, bytes;
+} Named;
+
+static int
+compare_named (gconstpointer a, gconstpointer b)
+{
+  const Named *x = a, *y = b;
+  const int by_name = strcmp (x->name, y->name);
+  return by_name != 0 ? by_name : x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+/* Kernels and collectives of @items but for their order. */
+static GArray *
+names (const GArray *items)
+{
+  GArray *all = g_array_new (FALSE, FALSE, sizeof (Named));
+  for (guint i = 0; i < items->len; i++)
+    {
+      const ScItem *item = item_at (items, i);
+      const gboolean kernel = item->kind == SC_ITEM_KERNEL;
+      const Named named = kernel ? (Named) { item->kernel.name, item->kernel.flops, item->kernel.bytes }
+                                 : (Named) { item->name, 0, item->bytes };
+      if (kernel || item->kind == SC_ITEM_COLLECTIVE || item->kind == SC_ITEM_COLLECTIVE_START)
+        g_array_append_val (all, named);
+    }
+  g_array_sort (all, compare_named);
+  return all;
+}
+
+/* Zero bubble: the parts of a backward pass issue what the whole does. */
+START_TEST (a_split_backward_issues_the_same_and_frees_all)
+{
+  static const struct
+  {
+    Lister forward, whole, input, weight;
+  } rows[] = {
+    { sc_layer_forward, sc_layer_backward, sc_layer_backward_input, sc_layer_backward_weight },
+    { sc_embedding_forward, sc_embedding_backward, sc_embedding_backward_input, sc_embedding_backward_weight },
+    { sc_head_forward, sc_head_backward, sc_head_backward_input, sc_head_backward_weight },
+  };
+  for (guint i = 0; i < n_variants (); i++)
+    for (guint j = 0; j < G_N_ELEMENTS (rows); j++)
+      {
+        ScFramework fw;
+        const ScWorkload w = variant (i, &fw);
+        const ScLayerShape shape = sc_layer_shape (&w);
+        g_autoptr (GArray) forward = list (&w, rows[j].forward);
+        g_autoptr (GArray) whole = list (&w, rows[j].whole);
+        g_autoptr (GArray) input = list (&w, rows[j].input);
+        g_autoptr (GArray) weight = list (&w, rows[j].weight);
+        gint64 live[SC_N_MEMS] = { 0 };
+        add_memory (forward, live);
+        const gint64 saved_bytes = total (live);
+        add_memory (input, live);
+        ck_assert_int_gt (total (live), 0); /* what the weights wait for */
+        if (j == 0 && w.plan.recompute == SC_RECOMPUTE_NONE && w.model.dropout > 0)
+          ck_assert_int_lt (live[SC_MEM_ACTIVATIONS], saved_bytes);
+        add_memory (weight, live);
+        for (guint k = 0; k < SC_N_MEMS; k++)
+          ck_assert_int_eq (live[k], 0);
+        for (guint k = 0; k < weight->len; k++)
+          ck_assert_int_ne (item_at (weight, k)->kind, SC_ITEM_COLLECTIVE_START);
+        rows[j].weight (&shape, input);
+        g_autoptr (GArray) once = names (whole);
+        g_autoptr (GArray) parts = names (input);
+        ck_assert_uint_eq (once->len, parts->len);
+        for (guint k = 0; k < once->len; k++)
+          {
+            const Named *a = &g_array_index (once, Named, k), *b = &g_array_index (parts, Named, k);
+            ck_assert_str_eq (a->name, b->name);
+            ck_assert (a->flops == b->flops && a->bytes == b->bytes);
+          }
+      }
+}
+END_TEST
+
+/* MODELLING 3.7: of GPT's 34 sbh (and scores) 32 stay for the weights: inputs of products 14, output gradients 18. */
+START_TEST (gpt_weights_wait_for_32_sbh)
+{
+  ScWorkload w = gpt (12288, 96, 96);
+  w.plan.tp = 1;
+  const double sbh = 2048.0 * 12288;
+  for (guint dropout = 0; dropout < 2; dropout++)
+    {
+      w.model.dropout = dropout * 0.1;
+      g_autoptr (GArray) items = list (&w, sc_layer_forward);
+      const ScLayerShape shape = sc_layer_shape (&w);
+      sc_layer_backward_input (&shape, items);
+      gint64 live[SC_N_MEMS] = { 0 };
+      add_memory (items, live);
+      ck_assert_double_eq ((double) live[SC_MEM_ACTIVATIONS] / sbh, 14);
+      ck_assert_double_eq ((double) live[SC_MEM_TRANSIENT] / sbh, 18);
+    }
+}
+END_TEST
+
 START_TEST (every_started_collective_is_waited_for_and_none_runs_alone)
 {
   for (guint i = 0; i < n_variants (); i++)
@@ -682,6 +781,8 @@ layer_suite (void)
   tcase_add_loop_test (tc, gpt_layers_save_the_published_gibibytes, 0, G_N_ELEMENTS (gpt_cases));
   tcase_add_test (tc, gpt_layers_save_the_formulas);
   tcase_add_test (tc, forward_leaves_what_is_saved_and_backward_nothing);
+  tcase_add_test (tc, a_split_backward_issues_the_same_and_frees_all);
+  tcase_add_test (tc, gpt_weights_wait_for_32_sbh);
   tcase_add_test (tc, logits_peak_at_six_bytes_and_keep_four);
   suite_add_tcase (suite, tc);
   tc = tcase_create ("collectives");

@@ -150,6 +150,12 @@ fix_items (double forward_s, double backward_s, double tp_bytes, double boundary
   s->embedding_backward = pass (0, 0, SC_TIME_BACKWARD, "");
   s->head_forward = pass (0, 0, SC_TIME_FORWARD, "");
   s->head_backward = pass (0, 0, SC_TIME_BACKWARD, "");
+  s->layer_input = pass (backward_s / 2, tp_bytes, SC_TIME_BACKWARD, "layer input gradient");
+  s->layer_weight = pass (backward_s / 2, 0, SC_TIME_BACKWARD, "layer weight gradient");
+  s->embedding_input = pass (0, 0, SC_TIME_BACKWARD, "");
+  s->embedding_weight = pass (0, 0, SC_TIME_BACKWARD, "");
+  s->head_input = pass (0, 0, SC_TIME_BACKWARD, "");
+  s->head_weight = pass (0, 0, SC_TIME_BACKWARD, "");
   s->boundary_bytes = s->tensor_bytes = boundary_bytes;
   return s;
 }

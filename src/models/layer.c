@@ -82,6 +82,15 @@ static const Linear linear_head = {
   "logits gradient reduce",
 };
 
+/* How much of a backward pass: all of it, or one of the parts that zero-bubble schedules move apart (Qi et al., arXiv
+ * 2401.10241, section 2): what hands a gradient on to the layer before, or what makes gradients of weights. */
+typedef enum
+{
+  PART_WHOLE,
+  PART_INPUT,
+  PART_WEIGHT,
+} Part;
+
 /* A pass that writes items, with the sizes that its formulas use. */
 typedef struct
 {
@@ -92,6 +101,7 @@ typedef struct
   GArray *items;
   guint first; /* item of this pass */
   ScTimeKind time;
+  Part part;
   gboolean keeps[N_TENSORS]; /* what this pass leaves for a backward */
 
   double e;      /* bytes of an element */
@@ -292,6 +302,21 @@ spent (Pass *p, Tensor tensor)
   mem (p, SC_MEM_ACTIVATIONS, -tensor_bytes (p, tensor));
 }
 
+/* Only the weight gradient has a use for it: it stays where that comes later. */
+static void
+spent_on_weights (Pass *p, Tensor tensor)
+{
+  if (p->part != PART_INPUT)
+    spent (p, tensor);
+}
+
+static void
+temp_of_weights (Pass *p, double bytes)
+{
+  if (p->part != PART_INPUT)
+    temp (p, bytes);
+}
+
 static void
 kernel (Pass *p, ScKernel k)
 {
@@ -419,6 +444,18 @@ column_backward (Pass *p, const Linear *l, double n_out)
 {
   const gboolean async = p->split && p->fw->async_tp_backward;
   const ScItemKind kind = async ? SC_ITEM_COLLECTIVE_START : SC_ITEM_COLLECTIVE;
+  if (p->part == PART_INPUT) /* nothing is left that its collective could run beside */
+    {
+      temp (p, full_bytes (p));
+      gemm (p, l->dgrad, SC_GEMM_NN, p->t, p->h, n_out);
+      if (p->sp)
+        temp (p, rows_bytes (p));
+      if (p->split)
+        collective (p, SC_ITEM_COLLECTIVE, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, full_bytes (p));
+      if (p->sp)
+        temp (p, -full_bytes (p));
+      return;
+    }
   if (p->sp)
     {
       temp (p, full_bytes (p)); /* the input's rows, gathered again for the weight gradient */
@@ -441,7 +478,22 @@ column_backward (Pass *p, const Linear *l, double n_out)
     temp (p, -2 * full_bytes (p));
 }
 
-/* From dY's rows, which are the caller's, to dX[T, n_in]: leaves a temporary of that size. */
+/* The weight gradient alone, of a saved input whose rows are gathered now. */
+static void
+column_weights (Pass *p, const Linear *l, double n_out)
+{
+  if (p->sp)
+    {
+      temp (p, full_bytes (p));
+      collective (p, SC_ITEM_COLLECTIVE, SC_COLL_ALL_GATHER, l->regather, full_bytes (p));
+    }
+  weight_gradient (p, l, n_out, p->h);
+  if (p->sp)
+    temp (p, -full_bytes (p));
+}
+
+/* From dY's rows, which are the caller's, to dX[T, n_in]: leaves a temporary of that size.  Without the weight gradient
+ * it leaves the gathered dY, too. */
 static void
 row_backward (Pass *p, const Linear *l, double n_in)
 {
@@ -452,6 +504,8 @@ row_backward (Pass *p, const Linear *l, double n_in)
     }
   temp (p, p->e * n_in * p->t);
   gemm (p, l->dgrad, SC_GEMM_NN, p->t, n_in, p->h);
+  if (p->part == PART_INPUT)
+    return;
   weight_gradient (p, l, p->h, n_in);
   if (p->sp)
     temp (p, -full_bytes (p));
@@ -500,16 +554,36 @@ residual_backward (Pass *p, const char *dropout, const char *bias_grad, Tensor m
       elementwise (p, dropout, (2 * p->e + 1) * p->h * p->t_sp);
       spent (p, mask);
     }
-  if (p->model->linear_bias)
+  if (p->model->linear_bias && p->part == PART_WHOLE)
     reduction (p, bias_grad, rows_bytes (p));
 }
 
-/* The temporary that residual_backward() left, now spent. */
+/* The temporary that residual_backward() left, now spent, unless it is the output gradient that the weights wait for. */
 static void
 residual_done (Pass *p)
 {
-  if (p->model->dropout > 0)
+  if (p->model->dropout > 0 && (p->part == PART_WHOLE || p->sp))
     temp (p, -rows_bytes (p));
+}
+
+/* The residual's gradient behind the sum that takes its place.  Without dropout and gathered copies it is the output
+ * gradient itself that the weights wait for. */
+static void
+residual_summed (Pass *p)
+{
+  if (p->model->dropout > 0 || p->part == PART_WHOLE || p->sp)
+    temp (p, -rows_bytes (p));
+}
+
+/* The weight gradient of a row-parallel layer alone: of the dY over all tokens that was left for it. */
+static void
+row_weights (Pass *p, const Linear *l, double n_in, Tensor input)
+{
+  if (p->model->linear_bias)
+    reduction (p, l->bias_grad, rows_bytes (p));
+  weight_gradient (p, l, p->h, n_in);
+  spent (p, input);
+  temp (p, -full_bytes (p));
 }
 
 /* --- attention --- */
@@ -625,12 +699,12 @@ core_backward (Pass *p)
       flash (p, "attention backward", SC_KERNEL_FLASH_BACKWARD);
       temp (p, -4 * p->q * p->t);
       spent (p, FLASH_LSE);
-      spent (p, PROJ_IN);
+      spent_on_weights (p, PROJ_IN);
     }
   else
     {
       const double e = p->e * p->scores;
-      spent (p, PROJ_IN);
+      spent_on_weights (p, PROJ_IN);
       temp (p, e);
       core_gemm (p, "values dgrad", s, s, d);
       temp (p, p->e * p->q * p->t);
@@ -705,6 +779,13 @@ attention_forward (Pass *p)
   used (p, V);
 }
 
+static void
+qkv_bias_gradient (Pass *p, double bytes)
+{
+  if (!p->fw->fused_bias && (p->model->linear_bias || p->model->qkv_bias))
+    reduction (p, linear_qkv.bias_grad, bytes);
+}
+
 /* From the gradient of the attention output, a temporary that it frees, to that of norm 1's output, left behind. */
 static void
 attention_backward (Pass *p)
@@ -725,11 +806,11 @@ attention_backward (Pass *p)
       reduction (p, "qk norm backward", 3 * p->e * (p->q + p->kv) * p->t);
       spent (p, QK_NORM_IN);
     }
-  if (!p->fw->fused_bias && (p->model->linear_bias || p->model->qkv_bias))
-    reduction (p, linear_qkv.bias_grad, parts);
+  if (p->part == PART_WHOLE)
+    qkv_bias_gradient (p, parts);
   column_backward (p, &linear_qkv, width);
-  temp (p, -parts);
-  spent (p, NORM1_OUT);
+  temp_of_weights (p, -parts);
+  spent_on_weights (p, NORM1_OUT);
 }
 
 /* --- MLP --- */
@@ -752,6 +833,13 @@ activation_forward (Pass *p)
 }
 
 static void
+fc1_bias_gradient (Pass *p, double bytes)
+{
+  if (p->model->linear_bias && !p->fw->fused_bias)
+    reduction (p, linear_fc1.bias_grad, bytes);
+}
+
+static void
 activation_backward (Pass *p)
 {
   const double b = p->e * p->f * p->t;
@@ -764,8 +852,8 @@ activation_backward (Pass *p)
       elementwise (p, "gate backward", 5 * b);
       elementwise (p, "silu backward", 3 * b);
     }
-  if (p->model->linear_bias && !p->fw->fused_bias)
-    reduction (p, linear_fc1.bias_grad, in * b);
+  if (p->part == PART_WHOLE)
+    fc1_bias_gradient (p, in * b);
 }
 
 /* --- one layer --- */
@@ -822,10 +910,11 @@ sc_layer_forward (const ScLayerShape *shape, GArray *items)
   layer_body (&p, TRUE);
 }
 
-void
-sc_layer_backward (const ScLayerShape *shape, GArray *items)
+static void
+layer_backward (const ScLayerShape *shape, Part part, GArray *items)
 {
   Pass p = pass_new (shape, items, SC_TIME_BACKWARD);
+  p.part = part;
   for (guint i = 0; i < N_TENSORS; i++)
     p.keeps[i] = TRUE; /* what is repeated here is spent here */
 
@@ -841,21 +930,21 @@ sc_layer_backward (const ScLayerShape *shape, GArray *items)
   residual_backward (&p, "mlp dropout backward", linear_fc2.bias_grad, MLP_MASK);
   row_backward (&p, &linear_fc2, p.f);
   residual_done (&p);
-  spent (&p, FC2_IN);
+  spent_on_weights (&p, FC2_IN);
   temp (&p, p.e * fc1_width * p.t);
   activation_backward (&p);
   temp (&p, -p.e * p.f * p.t);
   spent (&p, FC1_OUT);
   column_backward (&p, &linear_fc1, fc1_width);
-  temp (&p, -p.e * fc1_width * p.t);
-  spent (&p, NORM2_OUT);
+  temp_of_weights (&p, -p.e * fc1_width * p.t);
+  spent_on_weights (&p, NORM2_OUT);
   temp (&p, rows_bytes (&p));
   norm_backward (&p, "norm 2 backward");
   temp (&p, -rows_bytes (&p));
   spent (&p, NORM2_IN);
   spent (&p, NORM2_STATS);
   operation (&p, "mlp residual gradient", SC_OP_ADD, 3 * rows_bytes (&p), 0);
-  temp (&p, -rows_bytes (&p));
+  residual_summed (&p);
 
   residual_backward (&p, "projection dropout backward", linear_proj.bias_grad, PROJ_MASK);
   row_backward (&p, &linear_proj, p.q);
@@ -867,9 +956,42 @@ sc_layer_backward (const ScLayerShape *shape, GArray *items)
   spent (&p, NORM1_IN);
   spent (&p, NORM1_STATS);
   operation (&p, "attention residual gradient", SC_OP_ADD, 3 * rows_bytes (&p), 0);
-  temp (&p, -rows_bytes (&p));
+  residual_summed (&p);
 
   temp (&p, -rows_bytes (&p)); /* the gradient of the input: handed on */
+}
+
+void
+sc_layer_backward (const ScLayerShape *shape, GArray *items)
+{
+  layer_backward (shape, PART_WHOLE, items);
+}
+
+void
+sc_layer_backward_input (const ScLayerShape *shape, GArray *items)
+{
+  layer_backward (shape, PART_INPUT, items);
+}
+
+/* What layer_backward() left, in the order in which it left it. */
+void
+sc_layer_backward_weight (const ScLayerShape *shape, GArray *items)
+{
+  Pass p = pass_new (shape, items, SC_TIME_BACKWARD);
+  p.part = PART_WEIGHT;
+  const double fc1_width = (p.model->gated_mlp ? 2 : 1) * p.f, qkv_width = p.q + 2 * p.kv;
+
+  row_weights (&p, &linear_fc2, p.f, FC2_IN);
+  fc1_bias_gradient (&p, p.e * fc1_width * p.t);
+  column_weights (&p, &linear_fc1, fc1_width);
+  temp (&p, -p.e * fc1_width * p.t);
+  spent (&p, NORM2_OUT);
+
+  row_weights (&p, &linear_proj, p.q, PROJ_IN);
+  qkv_bias_gradient (&p, p.e * qkv_width * p.t);
+  column_weights (&p, &linear_qkv, qkv_width);
+  temp (&p, -p.e * qkv_width * p.t);
+  spent (&p, NORM1_OUT);
 }
 
 /* --- embedding --- */
@@ -918,33 +1040,63 @@ sc_embedding_forward (const ScLayerShape *shape, GArray *items)
   temp (&p, -rows_bytes (&p)); /* the first layer takes it over */
 }
 
+/* From the gradient of the output, taken over, to that of the looked up rows: a temporary of rows_bytes(). */
+static void
+embedding_input (Pass *p)
+{
+  temp (p, rows_bytes (p));
+  if (p->model->dropout > 0)
+    elementwise (p, "embedding dropout backward", (2 * p->e + 1) * p->h * p->t_sp);
+  if (p->model->embedding_norm)
+    norm_backward (p, "embedding norm backward");
+}
+
+/* From there to the gradients of the tables. */
+static void
+embedding_weights (Pass *p)
+{
+  const double table = vocab_rank (p) * p->h;
+  if (p->model->positions == SC_POSITIONS_LEARNED)
+    reduction (p, "positions gradient", rows_bytes (p));
+  if (p->sp)
+    {
+      temp (p, full_bytes (p));
+      collective (p, SC_ITEM_COLLECTIVE, SC_COLL_ALL_GATHER, "embedding gradient all-gather", full_bytes (p));
+    }
+  /* autograd makes a dense gradient of the table: zeroed, then one row added per token, then added to the buffer */
+  temp (p, p->e * table);
+  elementwise (p, "embedding gradient zero", p->e * table);
+  operation (p, "embedding gradient", SC_OP_EMBEDDING_BACKWARD, full_bytes (p) + 8 * p->h * p->t, 0);
+  elementwise (p, "embedding gradient add", (p->e + 2 * p->grad) * table);
+  temp (p, -p->e * table);
+  if (p->sp)
+    temp (p, -full_bytes (p));
+  temp (p, -rows_bytes (p));
+}
+
 void
 sc_embedding_backward (const ScLayerShape *shape, GArray *items)
 {
   Pass p = pass_new (shape, items, SC_TIME_BACKWARD);
-  const double table = vocab_rank (&p) * p.h;
-  temp (&p, rows_bytes (&p)); /* the gradient of the output: taken over */
-  if (p.model->dropout > 0)
-    elementwise (&p, "embedding dropout backward", (2 * p.e + 1) * p.h * p.t_sp);
-  if (p.model->embedding_norm)
-    norm_backward (&p, "embedding norm backward");
-  if (p.model->positions == SC_POSITIONS_LEARNED)
-    reduction (&p, "positions gradient", rows_bytes (&p));
-  if (p.sp)
-    {
-      temp (&p, full_bytes (&p));
-      collective (&p, SC_ITEM_COLLECTIVE, SC_COLL_ALL_GATHER, "embedding gradient all-gather", full_bytes (&p));
-    }
-  /* autograd makes a dense gradient of the table: zeroed, then one row added per token, then added to the buffer */
-  temp (&p, p.e * table);
-  elementwise (&p, "embedding gradient zero", p.e * table);
-  operation (&p, "embedding gradient", SC_OP_EMBEDDING_BACKWARD, full_bytes (&p) + 8 * p.h * p.t, 0);
-  elementwise (&p, "embedding gradient add", (p.e + 2 * p.grad) * table);
-  temp (&p, -p.e * table);
-  if (p.sp)
-    temp (&p, -full_bytes (&p));
-  temp (&p, -rows_bytes (&p));
+  embedding_input (&p);
+  embedding_weights (&p);
   mem (&p, SC_MEM_ACTIVATIONS, -embedding_saved (&p));
+}
+
+void
+sc_embedding_backward_input (const ScLayerShape *shape, GArray *items)
+{
+  Pass p = pass_new (shape, items, SC_TIME_BACKWARD);
+  embedding_input (&p);
+  mem (&p, SC_MEM_ACTIVATIONS, 8 * p.t - embedding_saved (&p)); /* but for the ids */
+}
+
+void
+sc_embedding_backward_weight (const ScLayerShape *shape, GArray *items)
+{
+  Pass p = pass_new (shape, items, SC_TIME_BACKWARD);
+  embedding_weights (&p);
+  mem (&p, SC_MEM_ACTIVATIONS, -8 * p.t);
 }
 
 /* --- head --- */
@@ -997,10 +1149,11 @@ sc_head_forward (const ScLayerShape *shape, GArray *items)
   elementwise (&p, "loss: softmax", 8 * n);
 }
 
-void
-sc_head_backward (const ScLayerShape *shape, GArray *items)
+static void
+head_backward (const ScLayerShape *shape, Part part, GArray *items)
 {
   Pass p = pass_new (shape, items, SC_TIME_BACKWARD);
+  p.part = part;
   const double width = vocab_rank (&p);
   const double n = p.t * width;
   mem (&p, SC_MEM_LOGITS, p.e * n);
@@ -1013,11 +1166,35 @@ sc_head_backward (const ScLayerShape *shape, GArray *items)
     }
   mem (&p, SC_MEM_LOGITS, -4 * n);
   column_backward (&p, &linear_head, width);
-  mem (&p, SC_MEM_LOGITS, -p.e * n);
+  if (part == PART_WHOLE)
+    mem (&p, SC_MEM_LOGITS, -p.e * n);
   temp (&p, rows_bytes (&p));
   norm_backward (&p, "final norm backward");
   temp (&p, -2 * rows_bytes (&p)); /* the norm's output gradient; its input gradient is handed on */
-  mem (&p, SC_MEM_ACTIVATIONS, -head_saved (&p));
+  mem (&p, SC_MEM_ACTIVATIONS, (part == PART_WHOLE ? 0 : rows_bytes (&p)) - head_saved (&p)); /* the output of the norm stays */
+}
+
+void
+sc_head_backward (const ScLayerShape *shape, GArray *items)
+{
+  head_backward (shape, PART_WHOLE, items);
+}
+
+void
+sc_head_backward_input (const ScLayerShape *shape, GArray *items)
+{
+  head_backward (shape, PART_INPUT, items);
+}
+
+void
+sc_head_backward_weight (const ScLayerShape *shape, GArray *items)
+{
+  Pass p = pass_new (shape, items, SC_TIME_BACKWARD);
+  p.part = PART_WEIGHT;
+  const double width = vocab_rank (&p);
+  column_weights (&p, &linear_head, width);
+  mem (&p, SC_MEM_LOGITS, -p.e * p.t * width);
+  mem (&p, SC_MEM_ACTIVATIONS, -rows_bytes (&p));
 }
 
 /* --- optimizer --- */

@@ -65,6 +65,18 @@ void sc_layer_forward (const ScLayerShape *shape, GArray *items);
 /* @recompute as in plan.recompute: full repeats the forward first (its items carry SC_TIME_RECOMPUTE), selective repeats the attention core inside. */
 void sc_layer_backward (const ScLayerShape *shape, GArray *items);
 
+/* The two parts of a backward pass, for schedules that split it (zero bubble, arXiv 2401.10241): the gradient of the input, then, at any later
+ * time, those of the weights.  Together they issue the same kernels; what only the weights need (inputs of linear layers,
+ * output gradients) lives until they have had it (MODELLING 3.7).  Collectives as in NVIDIA/Megatron-LM with
+ * sail-sg/zero-bubble-pipeline-parallelism's tensor_parallel/layers.py: the input gradient is reduced with nothing beside it, the
+ * saved input is gathered again with the weights; the gathered output gradient of a row-parallel layer is kept. */
+void sc_layer_backward_input (const ScLayerShape *shape, GArray *items);
+void sc_layer_backward_weight (const ScLayerShape *shape, GArray *items);
+void sc_embedding_backward_input (const ScLayerShape *shape, GArray *items);
+void sc_embedding_backward_weight (const ScLayerShape *shape, GArray *items);
+void sc_head_backward_input (const ScLayerShape *shape, GArray *items);
+void sc_head_backward_weight (const ScLayerShape *shape, GArray *items);
+
 void sc_embedding_forward (const ScLayerShape *shape, GArray *items);
 void sc_embedding_backward (const ScLayerShape *shape, GArray *items);
 /* Final norm, logits, vocabulary-parallel cross entropy. */

@@ -2,6 +2,7 @@
 /* layout.c - coordinates of ranks by arithmetic, groups by counting. */
 #include "models/layout.h"
 #include "sim/types.h"
+#include <stdlib.h>
 
 const char *
 sc_comm_kind_name (ScCommKind kind)
@@ -79,17 +80,29 @@ build_tp (Builder *b)
         }
 }
 
+static int
+compare_ranks (gconstpointer a, gconstpointer b)
+{
+  const guint32 x = *(const guint32 *) a, y = *(const guint32 *) b;
+  return (x > y) - (x < y);
+}
+
 static void
 build_dp (Builder *b)
 {
   const ScPlan *const p = b->plan;
-  for (guint pp = 0; p->dp * p->cp > 1 && pp < p->pp; pp++)
+  const gboolean both = sc_plan_placement (p) == SC_PLACE_BOTH; /* ranks pp and p - 1 - pp hold the same two stages */
+  for (guint pp = 0; sc_plan_data_ranks (p) > 1 && pp < (both ? p->pp / 2 : p->pp); pp++)
     for (guint tp = 0; tp < p->tp; tp++)
       {
         comm_begin (b, SC_COMM_DP, pp);
-        for (guint dp = 0; dp < p->dp; dp++)
-          for (guint cp = 0; cp < p->cp; cp++)
-            comm_member (b, (ScCoord) { tp, cp, dp, pp });
+        for (guint copy = 0; copy < (both ? 2 : 1); copy++)
+          for (guint dp = 0; dp < p->dp; dp++)
+            for (guint cp = 0; cp < p->cp; cp++)
+              comm_member (b, (ScCoord) { tp, cp, dp, copy > 0 ? p->pp - 1 - pp : pp });
+        const ScComm *const comm = &g_array_index (b->comms, ScComm, b->comms->len - 1);
+        if (both)
+          qsort (&g_array_index (b->members, guint32, comm->first), comm->n, sizeof (guint32), compare_ranks);
       }
 }
 
@@ -104,8 +117,8 @@ build_pp (Builder *b)
       {
         const guint to = back ? (pp + p->pp - 1) % p->pp : (pp + 1) % p->pp;
         const gboolean wraps = back ? pp == 0 : pp == p->pp - 1;
-        if (wraps && p->vpp == 1)
-          continue; /* only chunks wrap round */
+        if (wraps && (p->vpp == 1 || sc_plan_placement (p) != SC_PLACE_LOOP))
+          continue; /* only chunks wrap round, and not those that turn back */
         for (guint dp = 0; dp < p->dp; dp++)
           for (guint cp = 0; cp < p->cp; cp++)
             for (guint tp = 0; tp < p->tp; tp++)
@@ -118,7 +131,7 @@ static void
 build_embedding (Builder *b, const ScModel *model)
 {
   const ScPlan *const p = b->plan;
-  for (guint dp = 0; model->tied_embeddings && p->pp > 1 && dp < p->dp; dp++)
+  for (guint dp = 0; model->tied_embeddings && !sc_plan_ends_meet (p) && dp < p->dp; dp++)
     for (guint cp = 0; cp < p->cp; cp++)
       for (guint tp = 0; tp < p->tp; tp++)
         comm_pair (b, SC_COMM_EMBEDDING, 0, (ScCoord) { tp, cp, dp, 0 }, (ScCoord) { tp, cp, dp, p->pp - 1 });

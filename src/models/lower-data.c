@@ -9,32 +9,26 @@ sc_lower_is_sharded (const ScPlan *plan)
   return plan->sharding != SC_SHARDING_NONE;
 }
 
-guint
-sc_lower_n_data_ranks (const ScPlan *plan)
-{
-  return plan->dp * plan->cp;
-}
-
 /* The last stage holds the output matrix: its own, or, where the first stage is elsewhere, a copy of the tied one. */
 guint64
 sc_lower_head_params (const ScWorkload *workload)
 {
   const ScModel *const m = &workload->model;
-  return sc_model_head_params_rank (m, workload->plan.tp, !m->tied_embeddings || workload->plan.pp > 1);
+  return sc_model_head_params_rank (m, workload->plan.tp, !m->tied_embeddings || !sc_plan_ends_meet (&workload->plan));
 }
 
 /* Units of a chunk, in forward order: [embedding,] its layers [, head]. */
 guint
 sc_lower_n_units (const Lower *l, guint chunk)
 {
-  const guint j = chunk * l->plan->pp + l->at.pp;
+  const guint j = sc_plan_stage (l->plan, l->at.pp, chunk);
   return l->in->sizes->layers[j] + (j == 0) + (j == l->in->sizes->n_virtual - 1);
 }
 
 static guint64
 unit_params (const Lower *l, guint chunk, guint unit)
 {
-  const guint j = chunk * l->plan->pp + l->at.pp;
+  const guint j = sc_plan_stage (l->plan, l->at.pp, chunk);
   const ScWorkload *const w = l->in->workload;
   if (j == 0 && unit == 0)
     return sc_model_embedding_params_rank (&w->model, w->seq, l->plan->tp);
@@ -43,17 +37,26 @@ unit_params (const Lower *l, guint chunk, guint unit)
   return sc_model_layer_params_rank (&w->model, l->plan->tp);
 }
 
+/* Chunks in an order in which all ranks that reduce together agree: where two pipelines run against each other, the same stage is one
+ * rank's first chunk and the other one's second. */
+guint
+sc_lower_nth_chunk (const Lower *l, guint i)
+{
+  return l->placement == SC_PLACE_BOTH && l->at.pp >= l->plan->pp / 2 ? sc_plan_chunks (l->plan) - 1 - i : i;
+}
+
 /* Megatron cuts buckets only on the first pipeline rank and there only in its first chunk: all others have bubbles to
  * hide one reduction in (MODELLING 5.8). */
 void
 sc_lower_make_buckets (Lower *l)
 {
   g_array_set_size (l->buckets, 0);
-  if (sc_lower_n_data_ranks (l->plan) == 1)
+  if (sc_plan_data_ranks (l->plan) == 1)
     return;
-  for (guint chunk = 0; chunk < l->plan->vpp; chunk++)
+  for (guint i = 0; i < sc_plan_chunks (l->plan); i++)
     {
-      const gboolean cut = l->plan->overlap_grad && l->at.pp == 0 && chunk == 0;
+      const guint chunk = sc_lower_nth_chunk (l, i);
+      const gboolean cut = l->plan->overlap_grad && l->at.pp == 0 && chunk == 0 && l->placement != SC_PLACE_BOTH;
       Bucket b = { .chunk = chunk, .gathered = SC_NONE };
       for (guint unit = sc_lower_n_units (l, chunk); unit-- > 0;)
         {
@@ -132,7 +135,7 @@ sc_lower_put_gathers (Lower *l, guint chunk, guint n)
 gboolean
 sc_lower_gathers_ahead (const Lower *l)
 {
-  return sc_lower_is_sharded (l->plan) && l->plan->overlap_param && sc_lower_n_data_ranks (l->plan) > 1;
+  return sc_lower_is_sharded (l->plan) && l->plan->overlap_param && sc_plan_data_ranks (l->plan) > 1;
 }
 
 void

@@ -105,13 +105,16 @@ sc_lower_price_index (Lower *l, const ScDevice *device, double speed, double hos
         return i;
     }
   const ScStepItems *const s = l->in->items;
-  const Prices p = { .device = device, .speed = speed, .host_factor = host_factor,
-                     .layer_forward = sc_lower_price_list (l, s->layer_forward, device, speed, host_factor),
-                     .layer_backward = sc_lower_price_list (l, s->layer_backward, device, speed, host_factor),
-                     .embedding_forward = sc_lower_price_list (l, s->embedding_forward, device, speed, host_factor),
-                     .embedding_backward = sc_lower_price_list (l, s->embedding_backward, device, speed, host_factor),
-                     .head_forward = sc_lower_price_list (l, s->head_forward, device, speed, host_factor),
-                     .head_backward = sc_lower_price_list (l, s->head_backward, device, speed, host_factor) };
+  const GArray *const layer[SC_N_PASSES] = { s->layer_forward, s->layer_backward, s->layer_input, s->layer_weight };
+  const GArray *const embedding[SC_N_PASSES] = { s->embedding_forward, s->embedding_backward, s->embedding_input, s->embedding_weight };
+  const GArray *const head[SC_N_PASSES] = { s->head_forward, s->head_backward, s->head_input, s->head_weight };
+  Prices p = { .device = device, .speed = speed, .host_factor = host_factor };
+  for (guint pass = 0; pass < SC_N_PASSES; pass++)
+    {
+      p.layer[pass] = sc_lower_price_list (l, layer[pass], device, speed, host_factor);
+      p.embedding[pass] = sc_lower_price_list (l, embedding[pass], device, speed, host_factor);
+      p.head[pass] = sc_lower_price_list (l, head[pass], device, speed, host_factor);
+    }
   g_array_append_val (l->prices, p);
   return l->prices->len - 1;
 }
@@ -120,12 +123,12 @@ void
 sc_lower_prices_clear (gpointer data)
 {
   Prices *const p = data;
-  g_free (p->layer_forward.items);
-  g_free (p->layer_backward.items);
-  g_free (p->embedding_forward.items);
-  g_free (p->embedding_backward.items);
-  g_free (p->head_forward.items);
-  g_free (p->head_backward.items);
+  for (guint pass = 0; pass < SC_N_PASSES; pass++)
+    {
+      g_free (p->layer[pass].items);
+      g_free (p->embedding[pass].items);
+      g_free (p->head[pass].items);
+    }
 }
 
 /* ---- calls ---- */

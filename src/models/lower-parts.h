@@ -29,7 +29,7 @@ typedef struct
 {
   const ScDevice *device;
   double  speed, host_factor;
-  Priced  layer_forward, layer_backward, embedding_forward, embedding_backward, head_forward, head_backward;
+  Priced  layer[SC_N_PASSES], embedding[SC_N_PASSES], head[SC_N_PASSES]; /* by ScPass */
 } Prices;
 
 typedef struct
@@ -54,6 +54,9 @@ typedef struct
   const ScLowerInput *in;
   const ScPlan  *plan;
   ScProgram     *p;
+  ScPlacement    placement;
+  ScOrders      *orders;
+  GArray       **actions;   /* [pp] ScAction, where transfers are beside compute; else NULL */
   GPtrArray     *labels;
   GHashTable    *label_ids; /* text -> id + 1 */
   GArray        *prices;    /* Prices */
@@ -91,7 +94,6 @@ void sc_lower_host_wait (Lower *l, guint32 event);
 
 /* lower-data.c: data parallelism */
 gboolean sc_lower_is_sharded (const ScPlan *plan);
-guint sc_lower_n_data_ranks (const ScPlan *plan);
 guint64 sc_lower_head_params (const ScWorkload *workload);
 guint sc_lower_n_units (const Lower *l, guint chunk);
 void sc_lower_make_buckets (Lower *l);
@@ -100,6 +102,7 @@ void sc_lower_put_reduce_after (Lower *l, guint chunk, guint unit);
 void sc_lower_put_reduce_chunk (Lower *l, guint chunk);
 void sc_lower_put_gather_call (Lower *l, ScStreamKind stream, const Bucket *b);
 void sc_lower_put_gathers (Lower *l, guint chunk, guint n);
+guint sc_lower_nth_chunk (const Lower *l, guint i);
 gboolean sc_lower_gathers_ahead (const Lower *l);
 void sc_lower_wait_gathered (Lower *l, guint chunk, guint unit);
 

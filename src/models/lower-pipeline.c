@@ -7,7 +7,7 @@ static void
 put_forward (Lower *l, const ScSlot *slot)
 {
   const ScStageSizes *const sizes = l->in->sizes;
-  const guint j = slot->chunk * l->plan->pp + l->at.pp;
+  const guint j = sc_plan_stage (l->plan, l->at.pp, slot->chunk);
   guint layer = 0, unit = 0;
   for (guint i = 0; i < j; i++)
     layer += sizes->layers[i];
@@ -15,35 +15,36 @@ put_forward (Lower *l, const ScSlot *slot)
   if (j == 0)
     {
       sc_lower_wait_gathered (l, slot->chunk, unit++);
-      sc_lower_put_pass (l, &l->price->embedding_forward, 0);
+      sc_lower_put_pass (l, &l->price->embedding[SC_PASS_FORWARD], 0);
     }
   for (guint i = 0; i < sizes->layers[j]; i++)
     {
       sc_lower_wait_gathered (l, slot->chunk, unit++);
       l->info.layer = layer + i;
-      sc_lower_put_pass (l, &l->price->layer_forward, 0);
+      sc_lower_put_pass (l, &l->price->layer[SC_PASS_FORWARD], 0);
     }
   l->info.layer = SC_INFO_NO_LAYER;
   if (j == sizes->n_virtual - 1)
     {
       sc_lower_wait_gathered (l, slot->chunk, unit++);
-      sc_lower_put_pass (l, &l->price->head_forward, 0);
+      sc_lower_put_pass (l, &l->price->head[SC_PASS_FORWARD], 0);
     }
 }
 
+/* A backward, or one of its parts.  @reduce: buckets of gradients as soon as they are full. */
 static void
-put_backward (Lower *l, const ScSlot *slot, gboolean last)
+put_backward (Lower *l, const ScSlot *slot, gboolean reduce)
 {
   const ScStageSizes *const sizes = l->in->sizes;
-  const guint j = slot->chunk * l->plan->pp + l->at.pp;
-  const gboolean reduce = last && l->plan->overlap_grad && l->plan->vpp == 1; /* chunks: see put_aligned() */
+  const guint j = sc_plan_stage (l->plan, l->at.pp, slot->chunk);
+  const guint phase = slot->pass == SC_PASS_WEIGHT ? 3 : 1;
   guint layer = 0, unit = sc_lower_n_units (l, slot->chunk);
   for (guint i = 0; i < j; i++)
     layer += sizes->layers[i];
-  l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, 1 };
+  l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, phase };
   if (j == sizes->n_virtual - 1)
     {
-      sc_lower_put_pass (l, &l->price->head_backward, 1);
+      sc_lower_put_pass (l, &l->price->head[slot->pass], phase);
       unit--;
       if (reduce)
         sc_lower_put_reduce_after (l, slot->chunk, unit);
@@ -51,7 +52,7 @@ put_backward (Lower *l, const ScSlot *slot, gboolean last)
   for (guint i = sizes->layers[j]; i-- > 0;)
     {
       l->info.layer = layer + i;
-      sc_lower_put_pass (l, &l->price->layer_backward, 1);
+      sc_lower_put_pass (l, &l->price->layer[slot->pass], phase);
       unit--;
       if (reduce)
         sc_lower_put_reduce_after (l, slot->chunk, unit);
@@ -59,34 +60,35 @@ put_backward (Lower *l, const ScSlot *slot, gboolean last)
   l->info.layer = SC_INFO_NO_LAYER;
   if (j == 0)
     {
-      sc_lower_put_pass (l, &l->price->embedding_backward, 1);
+      sc_lower_put_pass (l, &l->price->embedding[slot->pass], phase);
       if (reduce)
         sc_lower_put_reduce_after (l, slot->chunk, 0);
     }
 }
 
-/* Does @slot take its input from, or send its output to, another stage? */
+/* Does @slot take its input from, or send its output to, another rank? */
 static gboolean
 receives (const Lower *l, const ScSlot *slot)
 {
-  const guint j = slot->chunk * l->plan->pp + l->at.pp;
-  return l->plan->pp > 1 && (slot->pass == SC_PASS_FORWARD ? j > 0 : j < l->in->sizes->n_virtual - 1);
+  guint rank;
+  return sc_orders_hands_on (l->orders, l->at.pp, slot, FALSE, &rank) && rank != l->at.pp;
 }
 
 static gboolean
 sends (const Lower *l, const ScSlot *slot)
 {
-  const guint j = slot->chunk * l->plan->pp + l->at.pp;
-  return l->plan->pp > 1 && (slot->pass == SC_PASS_FORWARD ? j < l->in->sizes->n_virtual - 1 : j > 0);
+  guint rank;
+  return sc_orders_hands_on (l->orders, l->at.pp, slot, TRUE, &rank) && rank != l->at.pp;
 }
 
 static guint32
 put_transfer (Lower *l, const ScSlot *slot, gboolean send, gboolean posted_here, guint32 host)
 {
   const gboolean forward = slot->pass == SC_PASS_FORWARD;
-  const ScStreamKind stream = send ? (forward ? SC_STREAM_PP_SEND_F : SC_STREAM_PP_SEND_B)
-                                   : (forward ? SC_STREAM_PP_RECV_F : SC_STREAM_PP_RECV_B);
-  const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, forward ? SC_COMM_PP_FORWARD : SC_COMM_PP_BACKWARD, send);
+  const gboolean ahead = sc_placement_ahead (l->placement, slot); /* one communicator to each neighbour, whatever it carries */
+  const ScStreamKind stream = send ? (ahead ? SC_STREAM_PP_SEND_F : SC_STREAM_PP_SEND_B)
+                                   : (ahead ? SC_STREAM_PP_RECV_F : SC_STREAM_PP_RECV_B);
+  const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, ahead ? SC_COMM_PP_FORWARD : SC_COMM_PP_BACKWARD, send);
   l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, forward ? 0 : 1 };
   if (posted_here)
     sc_lower_put_order (l, SC_STREAM_COMPUTE, stream);
@@ -148,19 +150,27 @@ put_aligned_reduce (Lower *l, Aligned *a, const ScSlot *slot)
 }
 
 /* Runs @slot, between its receive buffer, which it takes over as its input, and its send buffer, which lives until it has
- * left. */
+ * left; a tensor for the next stage on this very rank lives until that takes it over. */
 static void
-put_slot (Lower *l, Aligned *aligned, const ScSlot *slot, gboolean last_backward)
+put_slot (Lower *l, const ScSlot *slot, gboolean reduce)
 {
-  put_aligned_gather (l, aligned, slot);
-  if (receives (l, slot))
+  guint rank;
+  if (sc_orders_hands_on (l->orders, l->at.pp, slot, FALSE, &rank))
     sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, -l->in->items->tensor_bytes);
   if (slot->pass == SC_PASS_FORWARD)
     put_forward (l, slot);
   else
-    put_backward (l, slot, last_backward);
-  if (sends (l, slot))
+    put_backward (l, slot, reduce);
+  if (sc_orders_hands_on (l->orders, l->at.pp, slot, TRUE, &rank))
     sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, l->in->items->tensor_bytes);
+}
+
+/* @last: the chunk's last backward. */
+static void
+put_aligned_slot (Lower *l, Aligned *aligned, const ScSlot *slot, gboolean last)
+{
+  put_aligned_gather (l, aligned, slot);
+  put_slot (l, slot, last && l->plan->overlap_grad && l->plan->vpp == 1); /* chunks: see put_aligned_reduce() */
   put_aligned_reduce (l, aligned, slot);
 }
 
@@ -234,7 +244,7 @@ put_blocking_slots (Lower *l, Aligned *aligned, const ScSlot *slots, guint n_slo
         step.n++;
       put_exchange (l, aligned, before, step);
       for (guint i = 0; i < step.n; i++)
-        put_slot (l, aligned, &step.slots[i], n + i == last[step.slots[i].chunk]);
+        put_aligned_slot (l, aligned, &step.slots[i], n + i == last[step.slots[i].chunk]);
       before = step;
     }
   put_exchange (l, aligned, before, (Slots) { 0 });
@@ -271,22 +281,67 @@ put_overlapped_slots (Lower *l, Aligned *aligned, const ScSlot *slots, guint n_s
           sc_program_wait (l->p, SC_STREAM_COMPUTE, ready[(now->pass * v + now->chunk) * m + now->microbatch]);
           put_boundary_gather (l, 1);
         }
-      put_slot (l, aligned, now, n - 1 == last[now->chunk]);
+      put_aligned_slot (l, aligned, now, n - 1 == last[now->chunk]);
     }
   if (sends (l, &slots[n_slots - 1]))
     put_transfer (l, &slots[n_slots - 1], TRUE, TRUE, host);
+}
+
+/* ---- transfers of all other schedules ---- */
+
+/* Sends run beside compute from the end of their slot on, receives from when they are posted on: with plan.overlap_p2p from when the sender
+ * has something, without it behind the compute that was issued before, as PyTorch's process groups have it.  Gradients of a
+ * chunk are reduced under its last backward or weight gradient. */
+static void
+put_actions (Lower *l, const GArray *slots, const guint *last)
+{
+  const GArray *const actions = l->actions[l->at.pp];
+  const guint32 host = sc_lower_to_ns (l->in->workload->framework->host_p2p_s * l->price->host_factor);
+  const guint n_chunks = sc_plan_chunks (l->plan);
+  const gboolean reduce = l->plan->overlap_grad && l->placement != SC_PLACE_BOTH; /* two pipelines: at the end, in one order on all ranks */
+  guint gathered = 2; /* chunks whose parameters were asked for */
+  g_autofree guint32 *ready = g_new0 (guint32, slots->len); /* events behind the receives */
+  for (guint a = 0; a < actions->len; a++)
+    {
+      const ScAction *const action = &g_array_index (actions, ScAction, a);
+      const ScSlot *const group = &g_array_index (slots, ScSlot, action->slot);
+      switch ((ScActionKind) action->kind)
+        {
+        case SC_ACTION_SEND:
+          put_transfer (l, group, TRUE, TRUE, host);
+          break;
+        case SC_ACTION_RECEIVE:
+          ready[action->slot] = put_transfer (l, group, FALSE, !l->plan->overlap_p2p, host);
+          break;
+        case SC_ACTION_RUN:
+          for (guint i = 0; i < action->n; i++)
+            if (receives (l, &group[i]))
+              {
+                sc_program_wait (l->p, SC_STREAM_COMPUTE, ready[action->slot + i]);
+                put_boundary_gather (l, 1);
+              }
+          for (guint i = 0; i < action->n; i++)
+            {
+              for (; sc_lower_gathers_ahead (l) && group[i].pass == SC_PASS_FORWARD && gathered <= group[i].chunk + 1u
+                     && gathered < n_chunks; gathered++)
+                sc_lower_put_gathers (l, gathered, G_MAXUINT);
+              put_slot (l, &group[i], reduce && action->slot + i == last[group[i].chunk]);
+            }
+          break;
+        default:
+          g_assert_not_reached ();
+        }
+    }
 }
 
 void
 sc_lower_put_slots (Lower *l)
 {
   const ScPlan *const p = l->plan;
-  const ScSchedule *const schedule = sc_schedule_find (p->schedule);
-  const ScScheduleShape shape = { p->pp, p->vpp, sc_workload_microbatches (l->in->workload), MAX (p->microbatch_group, 1) };
-  g_autoptr (GArray) slots = g_array_new (FALSE, FALSE, sizeof (ScSlot));
-  schedule->order (&shape, l->at.pp, slots);
+  const GArray *const slots = l->orders->ranks[l->at.pp];
+  const guint n_chunks = sc_plan_chunks (p);
   const ScSlot *const all = (const ScSlot *) (gconstpointer) slots->data;
-  g_autofree guint *last = g_new0 (guint, p->vpp), *last_backward = g_new0 (guint, p->vpp);
+  g_autofree guint *last = g_new0 (guint, n_chunks), *last_backward = g_new0 (guint, n_chunks);
   g_autofree const ScSlot **forward = g_new (const ScSlot *, slots->len), **backward = g_new (const ScSlot *, slots->len);
   Aligned aligned = { .forward = forward, .backward = backward, .last_backward = last_backward };
   guint n_forward = 0, n_backward = 0;
@@ -301,12 +356,11 @@ sc_lower_put_slots (Lower *l)
       }
   aligned.n = n_forward;
   if (sc_lower_gathers_ahead (l)) /* the first bucket, or, of chunks, the first two */
-    {
-      sc_lower_put_gathers (l, 0, p->vpp > 1 ? G_MAXUINT : 1);
-      if (p->vpp > 1)
-        sc_lower_put_gathers (l, 1, G_MAXUINT);
-    }
-  if (p->overlap_p2p)
+    for (guint i = 0; i < MIN (n_chunks, 2); i++)
+      sc_lower_put_gathers (l, sc_lower_nth_chunk (l, i), n_chunks > 1 ? G_MAXUINT : 1);
+  if (l->actions != NULL)
+    put_actions (l, slots, last);
+  else if (p->overlap_p2p)
     put_overlapped_slots (l, &aligned, all, slots->len, last);
   else
     put_blocking_slots (l, &aligned, all, slots->len, last);

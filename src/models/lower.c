@@ -2,6 +2,7 @@
 /* lower.c - plan + fold -> program, class by class: its states, its slots, the end of its step. */
 #include "models/lower-parts.h"
 #include "models/model.h"
+#include <math.h>
 
 /* ---- the passes and the stages ---- */
 
@@ -22,6 +23,12 @@ sc_step_items_new (const ScWorkload *workload)
   sc_embedding_backward (&shape, s->embedding_backward = item_list ());
   sc_head_forward (&shape, s->head_forward = item_list ());
   sc_head_backward (&shape, s->head_backward = item_list ());
+  sc_layer_backward_input (&shape, s->layer_input = item_list ());
+  sc_layer_backward_weight (&shape, s->layer_weight = item_list ());
+  sc_embedding_backward_input (&shape, s->embedding_input = item_list ());
+  sc_embedding_backward_weight (&shape, s->embedding_weight = item_list ());
+  sc_head_backward_input (&shape, s->head_input = item_list ());
+  sc_head_backward_weight (&shape, s->head_weight = item_list ());
   s->boundary_bytes = sc_boundary_bytes (&shape);
   s->tensor_bytes = shape.act_bytes * shape.tokens_sp * shape.model->hidden;
   return s;
@@ -33,7 +40,8 @@ sc_step_items_free (ScStepItems *s)
   if (s == NULL)
     return;
   GArray *const lists[] = { s->layer_forward, s->layer_backward, s->embedding_forward, s->embedding_backward, s->head_forward,
-                            s->head_backward };
+                            s->head_backward, s->layer_input, s->layer_weight, s->embedding_input, s->embedding_weight, s->head_input,
+                            s->head_weight };
   for (guint i = 0; i < G_N_ELEMENTS (lists); i++)
     g_array_unref (lists[i]);
   g_free (s);
@@ -47,10 +55,16 @@ sc_stage_sizes_new (const ScWorkload *workload)
   s->n_virtual = p->pp * p->vpp;
   s->layers = sc_workload_stage_layers (workload);
   s->params = g_new0 (guint64, p->pp);
-  for (guint j = 0; j < s->n_virtual; j++)
-    s->params[j % p->pp] += s->layers[j] * sc_model_layer_params_rank (&workload->model, p->tp);
-  s->params[0] += sc_model_embedding_params_rank (&workload->model, workload->seq, p->tp);
-  s->params[p->pp - 1] += sc_lower_head_params (workload);
+  for (guint rank = 0; rank < p->pp; rank++)
+    for (guint chunk = 0; chunk < sc_plan_chunks (p); chunk++)
+      {
+        const guint j = sc_plan_stage (p, rank, chunk);
+        s->params[rank] += s->layers[j] * sc_model_layer_params_rank (&workload->model, p->tp);
+        if (j == 0)
+          s->params[rank] += sc_model_embedding_params_rank (&workload->model, workload->seq, p->tp);
+        if (j == s->n_virtual - 1)
+          s->params[rank] += sc_lower_head_params (workload);
+      }
   return s;
 }
 
@@ -73,10 +87,15 @@ replicated_grad_bytes (const Lower *l)
 {
   const ScModel *const m = &l->in->workload->model;
   guint layers = 0;
-  for (guint chunk = 0; chunk < l->plan->vpp; chunk++)
-    layers += l->in->sizes->layers[chunk * l->plan->pp + l->at.pp];
+  gboolean ends = FALSE; /* is the last stage here? */
+  for (guint chunk = 0; chunk < sc_plan_chunks (l->plan); chunk++)
+    {
+      const guint j = sc_plan_stage (l->plan, l->at.pp, chunk);
+      layers += l->in->sizes->layers[j];
+      ends |= j == l->in->sizes->n_virtual - 1;
+    }
   const double norm = (double) sc_model_norm_params (m), biases = m->linear_bias ? 2.0 * m->hidden : 0;
-  const double final_norm = l->at.pp == l->plan->pp - 1 ? norm : 0;
+  const double final_norm = ends ? norm : 0;
   return (layers * (2 * norm + biases) + final_norm) * sc_dtype_bytes (l->plan->grad_dtype);
 }
 
@@ -101,7 +120,7 @@ put_finish (Lower *l)
               sc_lower_label (l, "tied embedding gradients"), host);
 
   const double held = (double) l->in->sizes->params[l->at.pp];
-  const double owned = sc_lower_is_sharded (l->plan) ? held / sc_lower_n_data_ranks (l->plan) : held;
+  const double owned = sc_lower_is_sharded (l->plan) ? held / sc_plan_data_ranks (l->plan) : held;
   const ScLayerShape shape = sc_layer_shape (w);
   g_autoptr (GArray) items = item_list ();
   sc_optimizer_step (&shape, held, owned, items);
@@ -136,14 +155,14 @@ static void
 put_states (Lower *l)
 {
   const double held = (double) l->in->sizes->params[l->at.pp];
-  const ScStateBytes each = sc_state_bytes_per_param (l->plan->dtype, l->plan->grad_dtype, l->plan->sharding, sc_lower_n_data_ranks (l->plan));
+  const ScStateBytes each = sc_state_bytes_per_param (l->plan->dtype, l->plan->grad_dtype, l->plan->sharding, sc_plan_data_ranks (l->plan));
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, held * each.weights);
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, held * each.grads);
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_OPTIMIZER, held * each.optimizer);
 }
 
 static void
-lower_class (Lower *l, guint32 class_id)
+enter_class (Lower *l, guint32 class_id)
 {
   const ScLowerInput *const in = l->in;
   l->class_id = class_id;
@@ -152,8 +171,92 @@ lower_class (Lower *l, guint32 class_id)
   const ScNodeType *const type = sc_fabric_node_type (in->fabric, l->rank);
   const guint index = sc_lower_price_index (l, type->device, in->fabric->gpus[l->rank].speed, type->host_factor.value);
   l->price = &g_array_index (l->prices, Prices, index);
+}
+
+/* ---- what a scheduler may know before there is a schedule ---- */
+
+/* Picoseconds of a call that has its links for itself. */
+static double
+alone_ps (const Lower *l, guint32 call)
+{
+  const ScCall *const c = &g_array_index (l->p->calls, ScCall, call);
+  double longest = 0;
+  for (guint i = 0; i < c->n_parts; i++)
+    {
+      const ScPart *const part = &g_array_index (l->p->parts, ScPart, c->first_part + i);
+      if (part->cap < INFINITY)
+        longest = MAX (longest, (double) sc_time_from_s (part->bytes / part->cap));
+    }
+  return (double) (c->delay + c->tail) + longest;
+}
+
+/* Of a pass over one list: its kernels, and the collectives that it waits for. */
+static double
+pass_ps (Lower *l, const Priced *priced)
+{
+  const guint32 tp = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_TP, FALSE);
+  double sum = 0;
+  for (guint i = 0; i < priced->n; i++)
+    if (priced->items[i].kind == SC_ITEM_KERNEL)
+      sum += (double) priced->items[i].value;
+    else if (priced->items[i].kind == SC_ITEM_COLLECTIVE)
+      sum += alone_ps (l, sc_lower_call_of (l, tp, (ScCollKind) priced->items[i].coll, priced->items[i].bytes));
+  return sum;
+}
+
+/* Forward, input and weight gradients of every stage on the slowest of its classes, whole picoseconds: [3 * stages]; *ret_latency: of
+ * the slowest transfer. */
+static double *
+stage_costs (Lower *l, double *ret_latency)
+{
+  static const ScPass passes[] = { SC_PASS_FORWARD, SC_PASS_INPUT, SC_PASS_WEIGHT };
+  const ScStageSizes *const sizes = l->in->sizes;
+  double *const costs = g_new0 (double, G_N_ELEMENTS (passes) * sizes->n_virtual);
+  *ret_latency = 0;
+  for (guint32 c = 0; c < l->in->fold->n_classes; c++)
+    {
+      enter_class (l, c);
+      for (guint chunk = 0; chunk < sc_plan_chunks (l->plan); chunk++)
+        for (guint i = 0; i < G_N_ELEMENTS (passes); i++)
+          {
+            const guint j = sc_plan_stage (l->plan, l->at.pp, chunk);
+            double cost = sizes->layers[j] * pass_ps (l, &l->price->layer[passes[i]]);
+            cost += j == 0 ? pass_ps (l, &l->price->embedding[passes[i]]) : 0;
+            cost += j == sizes->n_virtual - 1 ? pass_ps (l, &l->price->head[passes[i]]) : 0;
+            costs[i * sizes->n_virtual + j] = MAX (costs[i * sizes->n_virtual + j], cost);
+          }
+      const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_PP_FORWARD, TRUE);
+      if (comm != SC_NONE)
+        *ret_latency = MAX (*ret_latency, alone_ps (l, sc_lower_call_of (l, comm, SC_COLL_SEND, l->in->items->boundary_bytes)));
+    }
+  return costs;
+}
+
+static void
+make_orders (Lower *l)
+{
+  const ScSchedule *const row = sc_schedule_find (l->plan->schedule);
+  const ScScheduleShape shape = sc_workload_schedule_shape (l->in->workload);
+  if (row->orders == NULL)
+    l->orders = sc_orders_new (row, &shape, NULL, l->plan->schedule_table);
+  else
+    {
+      double latency;
+      const guint n = l->in->sizes->n_virtual;
+      g_autofree double *costs = stage_costs (l, &latency);
+      const ScScheduleCosts known = { .forward = costs, .input = costs + n, .weight = costs + 2 * n, .latency = latency };
+      l->orders = sc_orders_new (row, &shape, &known, NULL);
+    }
+  l->actions = row->exchanges ? NULL : sc_orders_actions (l->orders, NULL);
+}
+
+static void
+lower_class (Lower *l, guint32 class_id)
+{
+  enter_class (l, class_id);
+  const ScDevice *const device = sc_fabric_node_type (l->in->fabric, l->rank)->device;
   l->grade_s += class_id > 0 ? SC_N_GRADES : 0;
-  l->hold = 1 - 1 / MAX (type->device->hidden_slowdown.value, 1);
+  l->hold = 1 - 1 / MAX (device->hidden_slowdown.value, 1);
   l->info = (ScOpInfo) { SC_INFO_NO_MICROBATCH, 0, SC_INFO_NO_LAYER, 3 };
   g_array_set_size (l->dp_done, 0);
   g_queue_clear (&l->started);
@@ -197,17 +300,21 @@ sc_lower_estimate (const ScLowerInput *in)
   const ScStepItems *const s = in->items;
   const ScPlan *const p = &in->workload->plan;
   const double layer = estimate_pass (s->layer_forward) + estimate_pass (s->layer_backward);
-  const double ends = estimate_pass (s->embedding_forward) + estimate_pass (s->embedding_backward)
-                      + estimate_pass (s->head_forward) + estimate_pass (s->head_backward);
+  const double embedding = estimate_pass (s->embedding_forward) + estimate_pass (s->embedding_backward);
+  const double head = estimate_pass (s->head_forward) + estimate_pass (s->head_backward);
   const double boundary = p->pp > 1 ? 26 : 0; /* two sends, two receives, with their events and buffers */
   double ops = 0;
   for (guint32 k = 0; k < in->fold->n_classes; k++)
     {
-      const guint stage = sc_layout_coord (p, in->fold->representative[k]).pp;
-      double each = (stage == 0 || stage == p->pp - 1) * ends;
-      for (guint chunk = 0; chunk < p->vpp; chunk++)
-        each += in->sizes->layers[chunk * p->pp + stage] * layer + boundary;
-      ops += each * sc_workload_microbatches (in->workload);
+      const guint rank = sc_layout_coord (p, in->fold->representative[k]).pp;
+      double each = 0;
+      for (guint chunk = 0; chunk < sc_plan_chunks (p); chunk++)
+        {
+          const guint stage = sc_plan_stage (p, rank, chunk);
+          each += in->sizes->layers[stage] * layer + boundary + (stage == 0 ? embedding : 0)
+                  + (stage == in->sizes->n_virtual - 1 ? head : 0);
+        }
+      ops += each * sc_workload_microbatches (in->workload) * p->vpp / sc_plan_chunks (p);
     }
   return ops;
 }
@@ -222,7 +329,7 @@ sc_lower (const ScLowerInput *in)
   ret->grade_s = g_new0 (double, n_classes * SC_N_GRADES);
   ret->messages = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_collective_messages_free);
   ret->needs = g_array_new (FALSE, FALSE, sizeof (ScNeed));
-  Lower l = { .in = in, .plan = &in->workload->plan, .p = ret->program, .labels = ret->labels,
+  Lower l = { .in = in, .plan = &in->workload->plan, .placement = sc_plan_placement (&in->workload->plan), .p = ret->program, .labels = ret->labels,
               .label_ids = g_hash_table_new (g_str_hash, g_str_equal),
               .prices = g_array_new (FALSE, FALSE, sizeof (Prices)), .known = g_new0 (GArray *, MAX (n_families, 1)),
               .messages = ret->messages, .needs = ret->needs, .grade_s = ret->grade_s,
@@ -236,6 +343,8 @@ sc_lower (const ScLowerInput *in)
   for (guint32 i = 0; i < n_families; i++)
     sc_program_add_group (l.p, MAX (in->fold->family_members[i], 1));
   g_array_append_vals (l.p->uses, in->fold->uses, in->fold->uses_first[n_families * in->fold->max_parts]);
+  make_orders (&l);
+  ret->orders = l.orders;
   for (guint32 c = 0; c < n_classes; c++)
     {
       lower_class (&l, c);
@@ -246,6 +355,9 @@ sc_lower (const ScLowerInput *in)
   for (guint32 i = 0; i < n_families; i++)
     g_clear_pointer (&l.known[i], g_array_unref);
   g_free (l.known);
+  for (guint rank = 0; l.actions != NULL && rank < l.orders->p; rank++)
+    g_array_unref (l.actions[rank]);
+  g_free (l.actions);
   g_array_unref (l.prices);
   g_array_unref (l.buckets);
   g_array_unref (l.dp_done);
@@ -265,5 +377,6 @@ sc_lowered_free (ScLowered *l)
   g_free (l->grade_s);
   g_ptr_array_unref (l->messages);
   g_array_unref (l->needs);
+  sc_orders_free (l->orders);
   g_free (l);
 }

@@ -14,9 +14,9 @@
 /* What the passes consist of: GArray of ScItem each. */
 typedef struct
 {
-  GArray *layer_forward, *layer_backward;
-  GArray *embedding_forward, *embedding_backward;
-  GArray *head_forward, *head_backward;
+  GArray *layer_forward, *layer_backward, *layer_input, *layer_weight; /* the whole backward, and its two parts */
+  GArray *embedding_forward, *embedding_backward, *embedding_input, *embedding_weight;
+  GArray *head_forward, *head_backward, *head_input, *head_weight;
   double  boundary_bytes; /* that one rank sends for one stage boundary tensor */
   double  tensor_bytes;   /* of that tensor in one rank's memory */
 } ScStepItems;
@@ -25,7 +25,7 @@ ScStepItems *sc_step_items_new (const ScWorkload *workload);
 void         sc_step_items_free (ScStepItems *items);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScStepItems, sc_step_items_free)
 
-/* Parameters that a rank of each virtual stage's pipeline rank holds. */
+/* Layers of the stages, and parameters that a rank of each pipeline rank holds, all its chunks. */
 typedef struct
 {
   guint   *layers;     /* [pp * vpp] layers of each virtual stage */
@@ -56,6 +56,7 @@ typedef struct
   GPtrArray *labels;    /* char *, text of ScOp.label */
   double    *grade_s;   /* [n_classes * SC_N_GRADES] kernel seconds by grade */
   GPtrArray *messages;  /* ScMessages, owned; empty unless blocks > 0 */
+  ScOrders  *orders;    /* of the pipeline's ranks */
   GArray    *needs;     /* ScNeed: walks that calls take and the loads lack; not empty: lower again with them */
 } ScLowered;
 

@@ -45,6 +45,7 @@ const ScSchedule sc_schedule_1f1b = {
   .name = "1f1b",
   .summary = "one forward, one backward: at most p micro-batches in flight",
   .source = "Narayanan et al., arXiv 2104.04473, section 2.2",
+  .exchanges = TRUE,
   .refuse = refuse_1f1b,
   .order = order_1f1b,
   .in_flight = in_flight_1f1b,
@@ -61,6 +62,7 @@ const ScSchedule sc_schedule_none = {
   .name = "none",
   .summary = "no pipeline: forward and backward of one micro-batch after another",
   .source = "gradient accumulation",
+  .exchanges = TRUE,
   .refuse = refuse_none,
   .order = order_1f1b, /* p = 1: no warm-up */
   .in_flight = in_flight_1f1b,

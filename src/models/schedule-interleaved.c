@@ -69,8 +69,52 @@ const ScSchedule sc_schedule_interleaved = {
   .name = "interleaved",
   .summary = "1F1B over v chunks per rank: the bubble shrinks by v, the boundaries grow by v",
   .source = "Narayanan et al., arXiv 2104.04473, section 2.2; order as in NVIDIA/Megatron-LM schedules.py",
+  .exchanges = TRUE,
   .refuse = refuse_interleaved,
   .order = order_interleaved,
   .in_flight = in_flight_interleaved,
   .ideal_bubble = ideal_bubble_interleaved,
+};
+
+/* ---- PyTorch's: as many rounds as there are times p micro-batches, equal groups ---- */
+
+static ScScheduleShape
+in_rounds (const ScScheduleShape *s)
+{
+  ScScheduleShape with = *s;
+  with.g = s->m / MAX (s->m / s->p, 1);
+  return with;
+}
+
+static const char *
+refuse_rounds (const ScScheduleShape *s)
+{
+  if (s->p < 2 || s->v < 2)
+    return "interleaved-rounds needs at least two pipeline ranks and two chunks per rank";
+  return s->m % MAX (s->m / s->p, 1) != 0 ? "interleaved-rounds needs micro-batches that divide into micro-batches / pp rounds" : NULL;
+}
+
+static void
+order_rounds (const ScScheduleShape *s, guint rank, GArray *slots)
+{
+  const ScScheduleShape with = in_rounds (s);
+  order_interleaved (&with, rank, slots);
+  for (guint i = 0; i < slots->len; i++)
+    g_array_index (slots, ScSlot, i).joined = FALSE; /* transfers of their own */
+}
+
+static guint
+in_flight_rounds (const ScScheduleShape *s, guint rank)
+{
+  const ScScheduleShape with = in_rounds (s);
+  return in_flight_interleaved (&with, rank);
+}
+
+const ScSchedule sc_schedule_interleaved_rounds = {
+  .name = "interleaved-rounds",
+  .summary = "interleaved with groups that divide the micro-batches evenly, and transfers beside compute",
+  .source = "PyTorch's ScheduleInterleaved1F1B, torch/distributed/pipelining/schedules.py",
+  .refuse = refuse_rounds,
+  .order = order_rounds,
+  .in_flight = in_flight_rounds,
 };

@@ -4,15 +4,75 @@
 #pragma once
 #include <glib.h>
 
-typedef enum { SC_PASS_FORWARD, SC_PASS_BACKWARD } ScPass;
+/* A backward pass is run at once, or as its two parts at different times: the gradient of the input, on which the stage before
+ * waits, and those of the weights, on which nobody does. */
+typedef enum
+{
+  SC_PASS_FORWARD,
+  SC_PASS_BACKWARD,
+  SC_PASS_INPUT,
+  SC_PASS_WEIGHT,
+  SC_N_PASSES
+} ScPass;
 
 typedef struct
 {
   guint8  pass;   /* ScPass */
   guint8  joined; /* TRUE: one step with the slot before it; blocking transfers are exchanged between steps, not inside */
-  guint16 chunk; /* local model chunk, 0 .. v - 1; virtual stage = chunk * p + rank */
+  guint8  paired; /* TRUE: overlapped with the slot before it (DualPipe): both begin when both have their input, both end together */
+  guint16 chunk;  /* local model chunk, from 0 */
   guint32 microbatch;
 } ScSlot;
+
+/* Where the stages of the model live. */
+typedef enum
+{
+  SC_PLACE_LOOP, /* chunk c of rank r is stage c p + r: from the last rank on to the first */
+  SC_PLACE_V,    /* there and back: stages r and 2p - 1 - r, then there again */
+  SC_PLACE_BOTH, /* two pipelines against each other: chunk 0 is stage r, chunk 1 stage p - 1 - r; each stage lives twice */
+} ScPlacement;
+
+static inline gboolean
+sc_placement_turns (ScPlacement placement, guint chunk)
+{
+  return placement != SC_PLACE_LOOP && chunk % 2 == 1;
+}
+
+/* Stage that chunk @chunk of rank @rank of @p is. */
+static inline guint
+sc_placement_stage (ScPlacement placement, guint p, guint rank, guint chunk)
+{
+  const guint first = placement == SC_PLACE_BOTH ? 0 : chunk * p;
+  return first + (sc_placement_turns (placement, chunk) ? p - 1 - rank : rank);
+}
+
+/* Where stage @stage lives, on the path that chunk @chunk is part of. */
+static inline guint
+sc_placement_chunk (ScPlacement placement, guint p, guint stage, guint chunk)
+{
+  return placement == SC_PLACE_BOTH ? chunk : stage / p;
+}
+
+static inline guint
+sc_placement_rank (ScPlacement placement, guint p, guint stage, guint chunk)
+{
+  return sc_placement_turns (placement, sc_placement_chunk (placement, p, stage, chunk)) ? p - 1 - stage % p : stage % p;
+}
+
+/* Local chunks of a rank that holds @v chunks of each pipeline it is part of. */
+static inline guint
+sc_placement_chunks (ScPlacement placement, guint v)
+{
+  return placement == SC_PLACE_BOTH ? 2 * v : v;
+}
+
+/* Does the output of @slot's pass go to the next rank (or, from the last, on to the first), not to the one before?  Its input
+ * comes the same way. */
+static inline gboolean
+sc_placement_ahead (ScPlacement placement, const ScSlot *slot)
+{
+  return (slot->pass == SC_PASS_FORWARD) != sc_placement_turns (placement, slot->chunk);
+}
 
 typedef struct
 {
@@ -22,11 +82,30 @@ typedef struct
   guint g; /* interleaved: micro-batches of one chunk in a row (group size); p is Megatron's default */
 } ScScheduleShape;
 
+/* What passes cost, in any unit: [stages * microbatches], or [stages] where all micro-batches are alike. */
+typedef struct
+{
+  const double *forward, *input, *weight; /* a whole backward costs input + weight */
+  guint  microbatches; /* stride; 0: all alike */
+  double latency;      /* of a transfer, which keeps nobody busy */
+} ScScheduleCosts;
+
+/* What every rank does. */
+typedef struct
+{
+  ScPlacement placement;
+  guint p, v, m; /* as in the shape */
+  GArray **ranks; /* [p] ScSlot, in order */
+} ScOrders;
+
 typedef struct
 {
   const char *name;    /* as plan.schedule says it */
   const char *summary; /* one line for people */
   const char *source;  /* paper or code the order is from */
+  ScPlacement placement;
+  gboolean exchanges;  /* TRUE: transfers as Megatron's 1F1B schedules make them, blocking or, interleaved, one slot ahead (MODELLING 6.2);
+                          else sends run beside compute, and receives do so with plan.overlap_p2p */
 
   /* NULL, or why the schedule cannot run this shape (static text). */
   const char *(*refuse) (const ScScheduleShape *shape);
@@ -34,14 +113,21 @@ typedef struct
   /* Appends ScSlot to @slots: everything that pipeline rank @rank does, in order. */
   void (*order) (const ScScheduleShape *shape, guint rank, GArray *slots);
 
-  /* Most (micro-batch, chunk) activations that @rank holds at once (MODELLING 3.7). */
+  /* Or, where it takes a view of the whole pipeline: to @ranks, [p] of them.  @costs by stage. */
+  void (*orders) (const ScScheduleShape *shape, const ScScheduleCosts *costs, GArray **ranks);
+
+  /* Most (micro-batch, chunk) activations that @rank holds at once, up to the end of their whole backward or of their weight
+   * gradient (MODELLING 3.7); NULL: as the order has it. */
   guint (*in_flight) (const ScScheduleShape *shape, guint rank);
 
-  /* Idle time over ideal time for equal stages without communication (MODELLING 7.3). */
+  /* Idle time over ideal time for equal stages without communication (MODELLING 7.3), where it is the same for all costs; NULL: as
+   * the order has it where F = I = W. */
   double (*ideal_bubble) (const ScScheduleShape *shape);
 } ScSchedule;
 
-extern const ScSchedule sc_schedule_none, sc_schedule_1f1b, sc_schedule_interleaved;
+extern const ScSchedule sc_schedule_none, sc_schedule_1f1b, sc_schedule_interleaved, sc_schedule_interleaved_rounds,
+    sc_schedule_gpipe, sc_schedule_looped_bfs, sc_schedule_zb_h1, sc_schedule_zb_h2, sc_schedule_zb_1p, sc_schedule_zb_2p,
+    sc_schedule_zb_v, sc_schedule_v_half, sc_schedule_v_min, sc_schedule_dualpipe, sc_schedule_dualpipev, sc_schedule_csv;
 
 const ScSchedule *const *sc_schedule_all (void);              /* NULL-ended */
 const ScSchedule        *sc_schedule_find (const char *name); /* or NULL */
@@ -49,6 +135,52 @@ const ScSchedule        *sc_schedule_find (const char *name); /* or NULL */
 static inline void
 sc_schedule_put (GArray *slots, ScPass pass, guint microbatch, guint chunk)
 {
-  const ScSlot slot = { (guint8) pass, FALSE, (guint16) chunk, microbatch };
+  const ScSlot slot = { .pass = (guint8) pass, .chunk = (guint16) chunk, .microbatch = microbatch };
   g_array_append_val (slots, slot);
 }
+
+/* ---- all ranks at once (orders.c) ---- */
+
+/* What @row has the ranks do.  @costs: NULL where F = I = W.  @table: of the row csv, copied; else NULL. */
+ScOrders *sc_orders_new (const ScSchedule *row, const ScScheduleShape *shape, const ScScheduleCosts *costs, const ScOrders *table);
+ScOrders *sc_orders_empty (ScPlacement placement, guint p, guint v, guint m);
+ScOrders *sc_orders_copy (const ScOrders *orders);
+void      sc_orders_free (ScOrders *orders);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScOrders, sc_orders_free)
+
+guint    sc_orders_stages (const ScOrders *orders); /* of one pipeline: p v */
+gboolean sc_orders_split (const ScOrders *orders);  /* is any backward run in parts? */
+guint    sc_orders_in_flight (const ScOrders *orders, guint rank);
+
+/* Whether @microbatch goes through chunk @chunk: where two pipelines run against each other, one half through each. */
+gboolean sc_orders_runs (const ScOrders *orders, guint chunk, guint microbatch);
+
+/* Each rank as soon as it can (MODELLING 7.1).  @costs: NULL: F = I = W = 1 without latency.
+ * Returns the makespan, or, where the ranks wait for each other for ever, a negative number, and in *ret_rank (may be NULL) the lowest
+ * of them and in *ret_slot (may be NULL) the slot that it cannot begin. */
+double sc_orders_replay (const ScOrders *orders, const ScScheduleCosts *costs, guint *ret_rank, guint *ret_slot);
+
+/* What a rank issues where it sends and receives beside compute. */
+typedef enum
+{
+  SC_ACTION_RUN,     /* slots [slot .. slot + n) of its order, overlapped with one another if more than one */
+  SC_ACTION_SEND,    /* the output of its slot */
+  SC_ACTION_RECEIVE, /* the input of its slot */
+} ScActionKind;
+
+typedef struct
+{
+  guint8 kind;
+  guint32 slot, n;
+} ScAction;
+
+/* What each rank issues, [p] arrays of ScAction: as PyTorch's pipeline runtime does, it posts a receive when the sender gets to send.
+ * All ranks' actions have one order in time, by @costs (NULL: F = I = W), so that nobody waits for ever whatever waits for what
+ * on the way to the wire.  The orders must replay. */
+GArray **sc_orders_actions (const ScOrders *orders, const ScScheduleCosts *costs);
+
+/* Does @slot of @rank take its input from another stage (@output FALSE) or hand one on?  *ret_rank: where that stage is. */
+gboolean sc_orders_hands_on (const ScOrders *orders, guint rank, const ScSlot *slot, gboolean output, guint *ret_rank);
+
+/* Idle over ideal time of @row for equal stages (see ScSchedule.ideal_bubble). */
+double sc_orders_ideal_bubble (const ScOrders *orders, const ScSchedule *row, const ScScheduleShape *shape);

@@ -10,11 +10,11 @@
 static char *
 describe_op (const ScProgram *program, guint32 op)
 {
-  static const char *const phases[] = { "forward", "backward", "recompute" };
+  static const char *const phases[] = { "forward", "backward", "recompute", "weight gradients" };
   if (op == SC_NONE)
     return g_strdup ("nothing");
   const ScOpInfo info = sc_info_unpack (g_array_index (program->ops, ScOp, op).info);
-  if (info.phase > 2 || info.microbatch == SC_INFO_NO_MICROBATCH)
+  if (info.microbatch == SC_INFO_NO_MICROBATCH)
     return g_strdup ("model states");
   g_autofree char *where = info.layer == SC_INFO_NO_LAYER ? g_strdup (info.phase == 0 ? "its ends" : "head or embedding")
                                                           : g_strdup_printf ("layer %u", info.layer);
@@ -80,8 +80,8 @@ summarise_stages (ScSummary *s, const ScLowerInput *in)
       ScStageSummary *const stage = &s->stages[z];
       stage->stage = z;
       stage->class_id = SC_NONE;
-      for (guint chunk = 0; chunk < p->vpp; chunk++)
-        stage->layers += in->sizes->layers[chunk * p->pp + z];
+      for (guint chunk = 0; chunk < sc_plan_chunks (p); chunk++)
+        stage->layers += in->sizes->layers[sc_plan_stage (p, z, chunk)];
       for (guint k = 0; k < s->n_classes; k++)
         if (s->classes[k].stage == z && (stage->class_id == SC_NONE || tells_more (&s->classes[k], &s->classes[stage->class_id])))
           stage->class_id = k;
@@ -91,8 +91,8 @@ summarise_stages (ScSummary *s, const ScLowerInput *in)
       s->bubble_fraction += bubble / step / p->pp;
       s->bubble_over_ideal += bubble / (step - bubble) / p->pp;
     }
-  const ScScheduleShape shape = { p->pp, p->vpp, s->microbatches, MAX (p->microbatch_group, 1) };
-  s->bubble_over_ideal_ideal = sc_schedule_find (p->schedule)->ideal_bubble (&shape);
+  const ScScheduleShape shape = sc_workload_schedule_shape (in->workload);
+  s->bubble_over_ideal_ideal = sc_orders_ideal_bubble (s->orders, sc_schedule_find (p->schedule), &shape);
   s->bubble_fraction_ideal = s->bubble_over_ideal_ideal / (1 + s->bubble_over_ideal_ideal);
 }
 
@@ -244,6 +244,7 @@ sc_summarise (const ScLowerInput *in, ScLowered *lowered, ScTrace *trace, double
   s->memory_margin = memory_margin;
   s->program = g_steal_pointer (&lowered->program);
   s->labels = g_steal_pointer (&lowered->labels);
+  s->orders = g_steal_pointer (&lowered->orders);
   s->trace = trace;
   s->step = trace->end;
   s->n_classes = in->fold->n_classes;

@@ -44,6 +44,7 @@ sc_summary_free (ScSummary *s)
   g_clear_pointer (&s->assumptions, g_ptr_array_unref);
   g_clear_pointer (&s->labels, g_ptr_array_unref);
   sc_links_summary_free (s->links);
+  sc_orders_free (s->orders);
   sc_program_free (s->program);
   sc_trace_free (s->trace);
   g_free (s);

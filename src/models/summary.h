@@ -110,6 +110,7 @@ typedef struct
   ScLinksSummary *links;         /* owned; NULL unless asked for */
 
   /* the run itself, for timelines and traces */
+  ScOrders  *orders;             /* owned; of the pipeline's ranks */
   ScProgram *program;            /* owned; actor i is class i; labels and info by models/label.h */
   ScTrace   *trace;              /* owned */
   GPtrArray *labels;             /* char *, owned: text of ScOp.label, as sc_label_text() indexes it */
@@ -125,7 +126,7 @@ typedef struct
   guint microbatch; /* 0..16383, or SC_INFO_NO_MICROBATCH */
   guint chunk;      /* 0..63 */
   guint layer;      /* global layer index 0..1022, or SC_INFO_NO_LAYER */
-  guint phase;      /* 0 forward, 1 backward, 2 recompute, 3 neither */
+  guint phase;      /* 0 forward, 1 backward (or its input gradients), 2 recompute, 3 weight gradients; without micro-batch: none of them */
 } ScOpInfo;
 #define SC_INFO_NO_MICROBATCH 0x3fffu
 #define SC_INFO_NO_LAYER 0x3ffu

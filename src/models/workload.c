@@ -21,6 +21,8 @@ sc_workload_free (ScWorkload *workload)
   g_free (workload->source);
   g_free (workload->model.name);
   g_free (workload->plan.stage_layers);
+  g_free (workload->plan.schedule_csv);
+  sc_orders_free (workload->plan.schedule_table);
   g_free (workload);
 }
 
@@ -322,6 +324,26 @@ check_batch (const ScWorkload *workload, GError **error)
   return TRUE;
 }
 
+/* Schedules that say themselves what they cannot do. */
+static gboolean
+check_row (const ScWorkload *workload, GError **error)
+{
+  const ScPlan *plan = &workload->plan;
+  const ScScheduleShape shape = sc_workload_schedule_shape (workload);
+  const ScOrders *table = plan->schedule_table;
+  if (table != NULL && table->p != shape.p)
+    return fail (error, "/plan/schedule_csv: the order has %u ranks, the plan pp %u", table->p, shape.p);
+  if (table != NULL && table->v != shape.v)
+    return fail (error, "/plan/schedule_csv: the order has %u stages per rank, the plan vpp %u", table->v, shape.v);
+  if (table != NULL && table->m != shape.m)
+    return fail (error, "/plan/schedule_csv: the order has %u micro-batches, the plan %u per step (global_batch / dp / micro_batch)",
+                 table->m, shape.m);
+  if (table != NULL)
+    return TRUE;
+  const char *why = sc_schedule_find (plan->schedule)->refuse (&shape);
+  return why == NULL || fail (error, "/plan/schedule: %s; found pp %u, vpp %u, %u micro-batches per step", why, shape.p, shape.v, shape.m);
+}
+
 static gboolean
 check_schedule (const ScWorkload *workload, GError **error)
 {
@@ -332,6 +354,8 @@ check_schedule (const ScWorkload *workload, GError **error)
     return fail (error, "/plan/schedule: found none with pp %u, expected 1f1b or interleaved", p);
   if (plan->vpp > 1 && p == 1)
     return fail (error, "/plan/vpp: found %u with pp 1, expected 1", plan->vpp);
+  if (!sc_schedule_find (plan->schedule)->exchanges)
+    return check_row (workload, error);
   if (plan->vpp > 1 && !interleaved)
     return fail (error, "/plan/schedule: found %s with vpp %u, expected interleaved", plan->schedule, plan->vpp);
   if (interleaved && plan->vpp == 1)
@@ -455,6 +479,44 @@ sc_workload_check_topology (const ScWorkload *workload, const ScTopology *topolo
 }
 
 /* ---- Derived numbers ---- */
+
+ScScheduleShape
+sc_workload_schedule_shape (const ScWorkload *workload)
+{
+  const ScPlan *p = &workload->plan;
+  return (ScScheduleShape) { p->pp, p->vpp, sc_workload_microbatches (workload), MAX (p->microbatch_group, 1) };
+}
+
+ScPlacement
+sc_plan_placement (const ScPlan *plan)
+{
+  return plan->schedule_table != NULL ? plan->schedule_table->placement : sc_schedule_find (plan->schedule)->placement;
+}
+
+guint
+sc_plan_chunks (const ScPlan *plan)
+{
+  return sc_placement_chunks (sc_plan_placement (plan), plan->vpp);
+}
+
+gboolean
+sc_plan_ends_meet (const ScPlan *plan)
+{
+  gboolean first = FALSE, last = FALSE;
+  for (guint chunk = 0; chunk < sc_plan_chunks (plan); chunk++)
+    {
+      const guint stage = sc_plan_stage (plan, 0, chunk);
+      first |= stage == 0;
+      last |= stage == plan->pp * plan->vpp - 1;
+    }
+  return first && last;
+}
+
+guint
+sc_plan_data_ranks (const ScPlan *plan)
+{
+  return plan->dp * plan->cp * (sc_plan_placement (plan) == SC_PLACE_BOTH ? 2 : 1);
+}
 
 guint
 sc_workload_microbatches (const ScWorkload *workload)

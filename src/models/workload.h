@@ -5,6 +5,7 @@
 #pragma once
 #include "models/device.h"
 #include "models/framework.h"
+#include "models/schedule.h"
 #include "models/topology.h"
 
 typedef enum { SC_NORM_LAYERNORM, SC_NORM_RMSNORM } ScNorm;
@@ -87,7 +88,9 @@ typedef struct
   guint       gpus;              /* tp * pp * dp * cp */
   gboolean    sequence_parallel; /* default tp > 1 where the workload says nothing: false */
   ScSharding  sharding;
-  const char *schedule;          /* row of models/schedule.h: "none" (pp == 1), "1f1b", "interleaved" */
+  const char *schedule;          /* row of models/schedule.h: "none" (pp == 1), "1f1b", "interleaved", ... */
+  char       *schedule_csv;      /* schedule "csv": where its order was read from; else NULL */
+  ScOrders   *schedule_table;    /* ... and the order, owned */
   guint       microbatch_group;  /* interleaved: micro-batches per chunk and turn [G]; default pp */
   guint      *stage_layers;      /* [pp * vpp] layers of virtual stage j, owned; NULL: balanced */
   gboolean    account_for_embedding; /* balanced split: the embedding counts as a layer's slot */
@@ -149,9 +152,25 @@ gboolean sc_workload_check (const ScWorkload *workload, GError **error);
  * the pointer of the workload's key. */
 gboolean sc_workload_check_topology (const ScWorkload *workload, const ScTopology *topology, GError **error);
 
+ScScheduleShape   sc_workload_schedule_shape (const ScWorkload *workload);
+ScPlacement       sc_plan_placement (const ScPlan *plan);
+guint             sc_plan_chunks (const ScPlan *plan); /* local ones of a pipeline rank */
+
+/* Virtual stage that @chunk of pipeline rank @rank is; do the first and the last one live on the same rank? */
+static inline guint
+sc_plan_stage (const ScPlan *plan, guint rank, guint chunk)
+{
+  return sc_placement_stage (sc_plan_placement (plan), plan->pp, rank, chunk);
+}
+gboolean          sc_plan_ends_meet (const ScPlan *plan);
+
+/* Ranks that hold the same parameters and reduce their gradients together: dp x cp, twice as many where two pipelines run against
+ * each other. */
+guint             sc_plan_data_ranks (const ScPlan *plan);
+
 guint sc_workload_microbatches (const ScWorkload *workload); /* [m] per pipeline and step */
 
-/* Layers of each virtual stage (stage j of an interleaved plan lives on rank j mod pp): [pp * vpp], caller frees.
+/* Layers of each virtual stage (which chunk of which rank it is: sc_plan_stage()): [pp * vpp], caller frees.
  * Given ones as they are.  Else the layers, plus a slot each for the embedding (first stage) and the loss (last stage)
  * where the plan accounts for them, are spread evenly; where they do not divide, the stages in the middle take one
  * more, as the first and the last also have the embedding and the head: 126 layers on 16 stages are 7, 14 x 8, 7. */
