@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* calibrate-report.c - the report of stepcast calibrate, for people, scripts and plots. */
 #include "calibrate-report.h"
-#include "json-in.h"
+#include "json-out.h"
 #include <math.h>
 #include <string.h>
 
@@ -142,24 +142,6 @@ write_text (const ScCalibration *c, GString *out)
 
 /* ---- JSON ---- */
 
-static void
-add_number (cJSON *object, const char *key, double value)
-{
-  if (isfinite (value))
-    cJSON_AddNumberToObject (object, key, value);
-  else
-    cJSON_AddNullToObject (object, key);
-}
-
-static void
-add_text (cJSON *object, const char *key, const char *text)
-{
-  if (text != NULL)
-    cJSON_AddStringToObject (object, key, text);
-  else
-    cJSON_AddNullToObject (object, key);
-}
-
 /* Errors of errors are larger; further digits differ from one machine to the next. */
 static double
 six_digits (double value)
@@ -179,9 +161,9 @@ add_errors (cJSON *object, const char *key, const ScErrors *errors)
     }
   cJSON *const e = cJSON_AddObjectToObject (object, key);
   cJSON_AddNumberToObject (e, "points", errors->n);
-  add_number (e, "median", six_digits (errors->median));
-  add_number (e, "p90", six_digits (errors->p90));
-  add_number (e, "bias", six_digits (errors->bias));
+  sc_json_add_number (e, "median", six_digits (errors->median));
+  sc_json_add_number (e, "p90", six_digits (errors->p90));
+  sc_json_add_number (e, "bias", six_digits (errors->bias));
 }
 
 static void
@@ -212,9 +194,9 @@ static void
 write_json (const ScCalibration *c, GString *out)
 {
   g_autoptr (cJSON) root = cJSON_CreateObject ();
-  add_text (root, "device", c->device->name);
-  add_text (root, "base", c->base);
-  add_text (root, "source", c->provenance);
+  sc_json_add_text (root, "device", c->device->name);
+  sc_json_add_text (root, "base", c->base);
+  sc_json_add_text (root, "source", c->provenance);
   cJSON_AddNumberToObject (root, "rows", c->n_rows);
   cJSON_AddNumberToObject (root, "rows_of_wide_spread", c->n_wild);
   cJSON_AddNumberToObject (root, "tables_of_base", c->n_kept_tables);
@@ -224,15 +206,15 @@ write_json (const ScCalibration *c, GString *out)
       const ScFit *const fit = &g_array_index (c->fits, ScFit, i);
       cJSON *const object = cJSON_CreateObject ();
       cJSON_AddItemToArray (fits, object);
-      add_text (object, "key", fit->key);
-      add_text (object, "unit", unit_word (fit->unit));
-      add_number (object, "base", fit->base);
-      add_number (object, "value", fit->fitted ? fit->value : NAN);
+      sc_json_add_text (object, "key", fit->key);
+      sc_json_add_text (object, "unit", unit_word (fit->unit));
+      sc_json_add_number (object, "base", fit->base);
+      sc_json_add_number (object, "value", fit->fitted ? fit->value : NAN);
       cJSON_AddNumberToObject (object, "rows", fit->n);
       cJSON_AddNumberToObject (object, "rows_of_wide_spread", fit->n_wild);
       cJSON_AddNumberToObject (object, "rows_left_out", fit->n_left_out);
       add_errors (object, "cross_validated", &fit->errors);
-      add_text (object, "note", fit->note);
+      sc_json_add_text (object, "note", fit->note);
     }
   cJSON *const tables = cJSON_AddArrayToObject (root, "tables");
   for (guint i = 0; i < c->table_fits->len; i++)
@@ -241,15 +223,15 @@ write_json (const ScCalibration *c, GString *out)
       const ScSampleTable *const t = fit->table;
       cJSON *const object = cJSON_CreateObject ();
       cJSON_AddItemToArray (tables, object);
-      add_text (object, "class", sc_kernel_class_name (t->class));
-      add_text (object, "dtype", sc_dtype_name (t->dtype));
-      add_text (object, "op", t->class >= SC_KERNEL_ELEMENTWISE ? sc_op_name (t->op) : NULL);
-      add_text (object, "stack", t->stack);
+      sc_json_add_text (object, "class", sc_kernel_class_name (t->class));
+      sc_json_add_text (object, "dtype", sc_dtype_name (t->dtype));
+      sc_json_add_text (object, "op", t->class >= SC_KERNEL_ELEMENTWISE ? sc_op_name (t->op) : NULL);
+      sc_json_add_text (object, "stack", t->stack);
       cJSON_AddBoolToObject (object, "training", t->training);
       cJSON_AddBoolToObject (object, "raw", fit->raw);
       cJSON_AddNumberToObject (object, "points", t->n);
       cJSON_AddNumberToObject (object, "rows_of_wide_spread", fit->n_wild);
-      add_number (object, "efficiency", t->efficiency.value > 0 ? t->efficiency.value : NAN);
+      sc_json_add_number (object, "efficiency", t->efficiency.value > 0 ? t->efficiency.value : NAN);
       add_errors (object, "form", &fit->form);
       add_errors (object, "point_held_out", &fit->point);
       add_errors (object, "shape_held_out", &fit->shape);
@@ -260,16 +242,14 @@ write_json (const ScCalibration *c, GString *out)
       const ScReported *const r = &g_array_index (c->reported, ScReported, i);
       cJSON *const object = cJSON_CreateObject ();
       cJSON_AddItemToArray (reported, object);
-      add_text (object, "what", r->what);
-      add_text (object, "unit", unit_word (r->unit));
-      add_number (object, "value", r->value);
+      sc_json_add_text (object, "what", r->what);
+      sc_json_add_text (object, "unit", unit_word (r->unit));
+      sc_json_add_number (object, "value", r->value);
       cJSON_AddNumberToObject (object, "rows", r->n);
     }
   add_texts (root, "warnings", c->warnings);
   add_texts (root, "left_out", c->skipped);
-  char *const text = cJSON_Print (root);
-  g_string_append_printf (out, "%s\n", text);
-  cJSON_free (text);
+  sc_json_print (root, out);
 }
 
 const ScCalibrateFormat *

@@ -4,7 +4,7 @@
 #include "config.h"
 #endif
 #include "report-comm.h"
-#include "json-in.h"
+#include "json-out.h"
 #include "models/nccl.h"
 #include "report.h"
 #include "units.h"
@@ -314,37 +314,25 @@ write_csv (const ScCommReport *report, GString *out)
 /* ---- JSON ---- */
 
 static void
-add_text (cJSON *object, const char *key, const char *text)
-{
-  if (text == NULL)
-    {
-      cJSON_AddNullToObject (object, key);
-      return;
-    }
-  g_autofree char *valid = g_utf8_make_valid (text, -1);
-  cJSON_AddStringToObject (object, key, valid);
-}
-
-static void
 json_row (const ScCommRun *run, const ScCommRow *row, cJSON *rows)
 {
   const ScCommSpec *const group = group_of (run, row);
   const ScCommResult *const r = &row->result;
   cJSON *const o = cJSON_CreateObject ();
   cJSON_AddItemToArray (rows, o);
-  add_text (o, "group", group->name);
+  sc_json_add_text (o, "group", group->name);
   cJSON_AddNumberToObject (o, "size_bytes", row->bytes);
   cJSON_AddNumberToObject (o, "time_s", r->seconds);
   cJSON_AddNumberToObject (o, "algbw_bytes_per_s", algbw (row));
   cJSON_AddNumberToObject (o, "busbw_bytes_per_s", busbw (run, row));
   cJSON_AddNumberToObject (o, "alone_s", r->choice.alone_s);
   cJSON_AddNumberToObject (o, "slowdown", r->seconds / r->choice.alone_s);
-  add_text (o, "algorithm", r->choice.row->name);
-  add_text (o, "protocol", protocol_name (run, row));
+  sc_json_add_text (o, "algorithm", r->choice.row->name);
+  sc_json_add_text (o, "protocol", protocol_name (run, row));
   cJSON_AddNumberToObject (o, "channels", r->choice.channels);
   cJSON_AddNumberToObject (o, "bound_s", r->bound_s);
   g_autofree char *link = link_name (run, row);
-  add_text (o, "bound_link", link);
+  sc_json_add_text (o, "bound_link", link);
   if (row->measured_s <= 0)
     return;
   cJSON_AddNumberToObject (o, "measured_time_s", row->measured_s);
@@ -355,10 +343,10 @@ json_row (const ScCommRun *run, const ScCommRow *row, cJSON *rows)
 static void
 json_run (const ScCommRun *run, cJSON *o)
 {
-  add_text (o, "collective", sc_coll_kind_name (run->kind));
+  sc_json_add_text (o, "collective", sc_coll_kind_name (run->kind));
   cJSON_AddNumberToObject (o, "ranks", run->places->n);
   cJSON_AddNumberToObject (o, "nodes", run->places->n_nodes);
-  add_text (o, "library", library_name (run));
+  sc_json_add_text (o, "library", library_name (run));
   cJSON *const fold = cJSON_AddObjectToObject (o, "fold");
   cJSON_AddNumberToObject (fold, "gpus", sc_comms_fabric (run->comms)->n_gpus);
   cJSON_AddNumberToObject (fold, "rank_classes", run->stats.n_classes);
@@ -373,8 +361,8 @@ json_run (const ScCommRun *run, cJSON *o)
       const ScCommSpec *const group = g_ptr_array_index (run->groups, g);
       cJSON *const item = cJSON_CreateObject ();
       cJSON_AddItemToArray (groups, item);
-      add_text (item, "name", group->name);
-      add_text (item, "collective", sc_coll_kind_name (group->kind));
+      sc_json_add_text (item, "name", group->name);
+      sc_json_add_text (item, "collective", sc_coll_kind_name (group->kind));
       cJSON_AddNumberToObject (item, "ranks", group->n);
       cJSON_AddBoolToObject (item, "sweeps", group->bytes == 0);
       cJSON_AddNumberToObject (item, "mean_busbw_bytes_per_s", mean_busbw (run, g));
@@ -399,16 +387,16 @@ write_json (const ScCommReport *report, GString *out)
 {
   g_autoptr (cJSON) root = cJSON_CreateObject ();
   cJSON_AddNumberToObject (root, "schema_version", 1);
-  add_text (root, "stepcast_version", PACKAGE_VERSION);
+  sc_json_add_text (root, "stepcast_version", PACKAGE_VERSION);
   cJSON *const topology = cJSON_AddObjectToObject (root, "topology");
-  add_text (topology, "name", report->topology->name);
+  sc_json_add_text (topology, "name", report->topology->name);
   cJSON_AddNumberToObject (topology, "nodes", report->topology->n_nodes);
   cJSON_AddNumberToObject (topology, "gpus", report->topology->n_gpus);
   if (report->log == NULL)
     json_run (g_ptr_array_index (report->runs, 0), root);
   else
     {
-      add_text (root, "log", report->log);
+      sc_json_add_text (root, "log", report->log);
       cJSON *const runs = cJSON_AddArrayToObject (root, "runs");
       for (guint k = 0; k < report->runs->len; k++)
         {
@@ -416,17 +404,14 @@ write_json (const ScCommReport *report, GString *out)
           cJSON *const o = cJSON_CreateObject ();
           cJSON_AddItemToArray (runs, o);
           cJSON_AddNumberToObject (o, "log_line", run->line);
-          add_text (o, "measured_with", run->measured_with);
+          sc_json_add_text (o, "measured_with", run->measured_with);
           json_run (run, o);
         }
       cJSON *const accuracy = cJSON_AddObjectToObject (root, "accuracy");
       json_accuracy (report, "below_1_mib", 0, SC_COMM_SMALL_BYTES, accuracy);
       json_accuracy (report, "from_1_mib_on", SC_COMM_SMALL_BYTES, INFINITY, accuracy);
     }
-  char *const text = cJSON_Print (root);
-  g_string_append (out, text);
-  g_string_append_c (out, '\n');
-  cJSON_free (text);
+  sc_json_print (root, out);
 }
 
 /* ---- the table ---- */

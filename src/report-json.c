@@ -6,7 +6,7 @@
 #endif
 #include <math.h>
 #include "describe.h"
-#include "json-in.h"
+#include "json-out.h"
 #include "report.h"
 
 #ifndef PACKAGE_VERSION
@@ -50,24 +50,11 @@ add_bool (cJSON *object, const char *key, gboolean value)
   cJSON_AddBoolToObject (object, key, value);
 }
 
-/* NULL becomes null; what is not UTF-8 is repaired. */
-static void
-add_string (cJSON *object, const char *key, const char *value)
-{
-  if (value == NULL)
-    {
-      cJSON_AddNullToObject (object, key);
-      return;
-    }
-  g_autofree char *valid = g_utf8_make_valid (value, -1);
-  cJSON_AddStringToObject (object, key, valid);
-}
-
 static void
 add_topology (const ScSummary *s, cJSON *root)
 {
   cJSON *o = cJSON_AddObjectToObject (root, "topology");
-  add_string (o, "name", s->topology->name);
+  sc_json_add_text (o, "name", s->topology->name);
   add_unsigned (o, "nodes", s->topology->n_nodes);
   add_unsigned (o, "gpus", s->topology->n_gpus);
   add_unsigned (o, "nodes_used", s->nodes);
@@ -89,7 +76,7 @@ add_model (const ScSummary *s, cJSON *workload)
 {
   const ScModel *m = &s->workload->model;
   cJSON *o = cJSON_AddObjectToObject (workload, "model");
-  add_string (o, "name", m->name);
+  sc_json_add_text (o, "name", m->name);
   add_unsigned (o, "params", s->params);
   add_unsigned (o, "hidden", m->hidden);
   add_unsigned (o, "layers", m->layers);
@@ -115,26 +102,26 @@ add_plan (const ScSummary *s, cJSON *workload)
   add_unsigned (o, "ep", p->ep);
   add_unsigned (o, "gpus", p->gpus);
   add_bool (o, "sequence_parallel", p->sequence_parallel);
-  add_string (o, "sharding", sc_sharding_word (p->sharding));
-  add_string (o, "schedule", p->schedule);
+  sc_json_add_text (o, "sharding", sc_sharding_word (p->sharding));
+  sc_json_add_text (o, "schedule", p->schedule);
   add_unsigned (o, "microbatch_group", p->microbatch_group);
   g_autofree guint *layers = sc_workload_stage_layers (s->workload);
   cJSON *stage_layers = cJSON_AddArrayToObject (o, "stage_layers");
   for (guint i = 0; i < p->pp * p->vpp; i++)
     cJSON_AddItemToArray (stage_layers, cJSON_CreateNumber (layers[i]));
-  add_string (o, "recompute", sc_recompute_word (p->recompute));
+  sc_json_add_text (o, "recompute", sc_recompute_word (p->recompute));
   add_unsigned (o, "micro_batch", p->micro_batch);
   add_unsigned (o, "global_batch", p->global_batch);
-  add_string (o, "dtype", sc_dtype_name (p->dtype));
-  add_string (o, "grad_dtype", sc_dtype_name (p->grad_dtype));
-  add_string (o, "attention", sc_attention_word (p->attention));
+  sc_json_add_text (o, "dtype", sc_dtype_name (p->dtype));
+  sc_json_add_text (o, "grad_dtype", sc_dtype_name (p->grad_dtype));
+  sc_json_add_text (o, "attention", sc_attention_word (p->attention));
   add_bool (o, "overlap_grad", p->overlap_grad);
   add_bool (o, "overlap_param", p->overlap_param);
   add_bool (o, "overlap_p2p", p->overlap_p2p);
   add_bool (o, "tp_overlap", p->tp_overlap);
   add_bool (o, "scatter_gather", p->scatter_gather);
   add_unsigned (o, "bucket_params", p->bucket_params);
-  add_string (o, "rank_order", sc_rank_order_word (p->rank_order));
+  sc_json_add_text (o, "rank_order", sc_rank_order_word (p->rank_order));
   add_bool (o, "one_queue", p->one_queue);
 }
 
@@ -143,11 +130,11 @@ add_workload (const ScSummary *s, cJSON *root)
 {
   const ScWorkload *w = s->workload;
   cJSON *o = cJSON_AddObjectToObject (root, "workload");
-  add_string (o, "name", w->name);
+  sc_json_add_text (o, "name", w->name);
   add_unsigned (o, "seq", w->seq);
   add_unsigned (o, "microbatches", s->microbatches);
-  add_string (o, "framework", w->framework != NULL ? w->framework->name : NULL);
-  add_string (o, "framework_version", w->framework != NULL ? w->framework->version : NULL);
+  sc_json_add_text (o, "framework", w->framework != NULL ? w->framework->name : NULL);
+  sc_json_add_text (o, "framework_version", w->framework != NULL ? w->framework->version : NULL);
   add_model (s, o);
   add_plan (s, o);
 }
@@ -195,7 +182,7 @@ add_memory_of_class (Writer *w, const ScClassSummary *c, cJSON *o)
   add_unsigned (o, "peak_reserved_bytes", c->peak_reserved_bytes);
   add_unsigned (o, "peak_device_bytes", c->peak_device_bytes);
   add_unsigned (o, "capacity_bytes", c->capacity_bytes);
-  add_string (o, "verdict", sc_verdict_name (c->verdict));
+  sc_json_add_text (o, "verdict", sc_verdict_name (c->verdict));
   cJSON *kinds = cJSON_AddObjectToObject (o, "at_peak_bytes");
   for (ScMemKind k = 0; k < SC_N_MEMS; k++)
     add_unsigned (kinds, sc_mem_kind_name (k), c->at_peak[k]);
@@ -203,7 +190,7 @@ add_memory_of_class (Writer *w, const ScClassSummary *c, cJSON *o)
   add_unsigned (o, "nccl_bytes", c->nccl_bytes);
   add_unsigned (o, "workspace_bytes", c->workspace_bytes);
   add_number (w, o, "peak_time_s", sc_time_to_s (c->peak_time));
-  add_string (o, "peak_op", c->peak_op);
+  sc_json_add_text (o, "peak_op", c->peak_op);
 }
 
 static void
@@ -221,7 +208,7 @@ add_classes (Writer *w, const ScSummary *s, cJSON *root)
       add_unsigned (o, "ranks", c->n_ranks);
       add_unsigned (o, "node", c->node);
       add_unsigned (o, "gpu", c->gpu);
-      add_string (o, "device", c->device != NULL ? c->device->name : NULL);
+      sc_json_add_text (o, "device", c->device != NULL ? c->device->name : NULL);
       add_unsigned (o, "params", c->params);
       add_number (w, o, "end_s", sc_time_to_s (c->end));
       add_times (w, o, c->time);
@@ -250,7 +237,7 @@ add_fold (const ScSummary *s, cJSON *root)
   add_unsigned (o, "links", s->n_links);
   add_unsigned (o, "link_classes", s->n_link_classes);
   add_bool (o, "approximate", s->fold_approximate);
-  add_string (o, "note", s->fold_note);
+  sc_json_add_text (o, "note", s->fold_note);
 }
 
 /* One array on one line, to a millionth: what is finer says nothing of a mean over a bin. */
@@ -271,7 +258,7 @@ add_link_class (Writer *w, const ScLinksSummary *links, const ScLinkSummary *row
 {
   cJSON *o = cJSON_CreateObject ();
   cJSON_AddItemToArray (array, o);
-  add_string (o, "link", row->name);
+  sc_json_add_text (o, "link", row->name);
   add_unsigned (o, "links", row->n_links);
   cJSON *kinds = cJSON_AddObjectToObject (o, "kinds");
   for (ScLinkKind k = 0; k < SC_N_LINK_KINDS; k++)
@@ -311,7 +298,7 @@ json_write (const ScSummary *s, GString *out, GError **error)
   Writer w = { NULL };
   g_autoptr (cJSON) root = cJSON_CreateObject ();
   cJSON_AddNumberToObject (root, "schema_version", SCHEMA_VERSION);
-  add_string (root, "stepcast_version", PACKAGE_VERSION);
+  sc_json_add_text (root, "stepcast_version", PACKAGE_VERSION);
   add_topology (s, root);
   add_workload (s, root);
   add_step (&w, s, root);
@@ -351,10 +338,7 @@ json_write (const ScSummary *s, GString *out, GError **error)
       g_set_error (error, SC_REPORT_ERROR, SC_REPORT_ERROR_NOT_FINITE, "report: %s is not a finite number", w.not_finite);
       return FALSE;
     }
-  char *text = cJSON_Print (root);
-  g_string_append (out, text);
-  g_string_append_c (out, '\n');
-  cJSON_free (text);
+  sc_json_print (root, out);
   return TRUE;
 }
 

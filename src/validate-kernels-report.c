@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* validate-kernels-report.c - what stepcast validate kernels says: text, csv, json, markdown. */
-#include "json-in.h"
+#include "json-out.h"
 #include "text-table.h"
 #include "units.h"
 #include "validate-kernels.h"
@@ -233,39 +233,21 @@ write_csv (const ScKernelsResult *r, GString *out)
 /* ---- JSON ---- */
 
 static void
-add_number (cJSON *object, const char *key, double value)
-{
-  if (isfinite (value))
-    cJSON_AddNumberToObject (object, key, value);
-  else
-    cJSON_AddNullToObject (object, key);
-}
-
-static void
-add_text (cJSON *object, const char *key, const char *text)
-{
-  if (text != NULL)
-    cJSON_AddStringToObject (object, key, text);
-  else
-    cJSON_AddNullToObject (object, key);
-}
-
-static void
 add_error_numbers (cJSON *o, const ScKernelErrors *e)
 {
-  add_number (o, "median_error", e->median);
-  add_number (o, "p90_error", e->p90);
-  add_number (o, "signed_error", e->signed_error);
-  add_number (o, "worst_error", e->worst);
+  sc_json_add_number (o, "median_error", e->median);
+  sc_json_add_number (o, "p90_error", e->p90);
+  sc_json_add_number (o, "signed_error", e->signed_error);
+  sc_json_add_number (o, "worst_error", e->worst);
 }
 
 /* rows: of the input; judged of them. */
 static void
 add_counts (cJSON *o, const ScKernelErrors *e)
 {
-  add_number (o, "rows", e->n + e->skipped);
-  add_number (o, "skipped", e->skipped);
-  add_number (o, "judged", e->n);
+  sc_json_add_number (o, "rows", e->n + e->skipped);
+  sc_json_add_number (o, "skipped", e->skipped);
+  sc_json_add_number (o, "judged", e->n);
   add_error_numbers (o, e);
 }
 
@@ -279,16 +261,16 @@ add_group (cJSON *summary, const ScKernelsResult *r, ScKernelGroup group)
   sc_kernel_group_targets (group, &median, &p90);
   cJSON *const o = cJSON_AddObjectToObject (summary, sc_kernel_group_name (group));
   add_counts (o, e);
-  add_number (o, "target_median", median);
-  add_number (o, "target_p90", p90);
+  sc_json_add_number (o, "target_median", median);
+  sc_json_add_number (o, "target_p90", p90);
   cJSON_AddBoolToObject (o, "passes", e->n > 0 && meets (e->median, median) && meets (e->p90, p90));
   cJSON *const list = cJSON_AddArrayToObject (o, "bands");
   for (guint b = 0; b < SC_N_TIME_BANDS; b++)
     {
       cJSON *const band = cJSON_CreateObject ();
       cJSON_AddItemToArray (list, band);
-      add_text (band, "band", sc_time_band_name (b));
-      add_number (band, "judged", r->bands[group][b].n);
+      sc_json_add_text (band, "band", sc_time_band_name (b));
+      sc_json_add_number (band, "judged", r->bands[group][b].n);
       add_error_numbers (band, &r->bands[group][b]);
     }
 }
@@ -298,7 +280,7 @@ write_json (const ScKernelsResult *r, GString *out)
 {
   g_autoptr (cJSON) root = cJSON_CreateObject ();
   cJSON_AddNumberToObject (root, "schema_version", 1);
-  add_text (root, "hold_out", sc_hold_out_name (r->rule));
+  sc_json_add_text (root, "hold_out", sc_hold_out_name (r->rule));
   cJSON_AddBoolToObject (root, "passes", r->passes);
   cJSON *const summary = cJSON_AddObjectToObject (root, "summary");
   for (guint g = 0; g < SC_N_GROUPS; g++)
@@ -310,12 +292,12 @@ write_json (const ScKernelsResult *r, GString *out)
       const ScKernelSet *const set = &g_array_index (r->sets, ScKernelSet, s);
       cJSON *const o = cJSON_CreateObject ();
       cJSON_AddItemToArray (sets, o);
-      add_text (o, "class", sc_kernel_group_name (set->group));
-      add_text (o, "gpu", set->gpu);
-      add_text (o, "dtype", set->dtype);
-      add_text (o, "software", set->stack);
-      add_text (o, "predicted_from", set->group == SC_GROUP_LAYER ? "a forecast" : sc_basis_name (set->basis));
-      add_number (o, "judged", set->errors.n);
+      sc_json_add_text (o, "class", sc_kernel_group_name (set->group));
+      sc_json_add_text (o, "gpu", set->gpu);
+      sc_json_add_text (o, "dtype", set->dtype);
+      sc_json_add_text (o, "software", set->stack);
+      sc_json_add_text (o, "predicted_from", set->group == SC_GROUP_LAYER ? "a forecast" : sc_basis_name (set->basis));
+      sc_json_add_number (o, "judged", set->errors.n);
       add_error_numbers (o, &set->errors);
     }
   cJSON *const rows = cJSON_AddArrayToObject (root, "rows");
@@ -324,23 +306,19 @@ write_json (const ScKernelsResult *r, GString *out)
       const ScKernelJudged *const j = g_ptr_array_index (r->judged, i);
       cJSON *const o = cJSON_CreateObject ();
       cJSON_AddItemToArray (rows, o);
-      add_number (o, "line", j->line);
-      add_text (o, "class", sc_kernel_group_name (j->group));
-      add_text (o, "gpu", j->gpu);
-      add_text (o, "software", j->stack);
-      add_text (o, "kernel", j->name);
-      add_text (o, "skipped", j->why);
+      sc_json_add_number (o, "line", j->line);
+      sc_json_add_text (o, "class", sc_kernel_group_name (j->group));
+      sc_json_add_text (o, "gpu", j->gpu);
+      sc_json_add_text (o, "software", j->stack);
+      sc_json_add_text (o, "kernel", j->name);
+      sc_json_add_text (o, "skipped", j->why);
       if (j->why != NULL)
         continue;
-      add_text (o, "predicted_from", j->group == SC_GROUP_LAYER ? "a forecast" : sc_basis_name (j->basis));
-      add_number (o, "measured_us", j->measured_s * 1e6);
-      add_number (o, "predicted_us", j->predicted_s * 1e6);
+      sc_json_add_text (o, "predicted_from", j->group == SC_GROUP_LAYER ? "a forecast" : sc_basis_name (j->basis));
+      sc_json_add_number (o, "measured_us", j->measured_s * 1e6);
+      sc_json_add_number (o, "predicted_us", j->predicted_s * 1e6);
     }
-  char *const text = cJSON_Print (root);
-  g_assert (text != NULL);
-  g_string_append (out, text);
-  g_string_append_c (out, '\n');
-  cJSON_free (text);
+  sc_json_print (root, out);
 }
 
 const ScKernelsFormat *

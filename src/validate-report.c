@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* validate-report.c - what stepcast validate collectives says: text, csv, json, markdown. */
-#include "json-in.h"
+#include "json-out.h"
 #include "text-table.h"
 #include "validate-collectives.h"
 #include <math.h>
@@ -251,37 +251,18 @@ write_csv (const ScCollectivesResult *all, GString *out)
 
 /* ---- JSON ---- */
 
-/* NaN becomes null: nothing was judged. */
-static void
-add_number (cJSON *object, const char *key, double value)
-{
-  if (isfinite (value))
-    cJSON_AddNumberToObject (object, key, value);
-  else
-    cJSON_AddNullToObject (object, key);
-}
-
-static void
-add_text (cJSON *object, const char *key, const char *text)
-{
-  if (text != NULL)
-    cJSON_AddStringToObject (object, key, text);
-  else
-    cJSON_AddNullToObject (object, key);
-}
-
 static void
 add_errors (cJSON *o, const ScErrors *e)
 {
-  add_number (o, "geomean_error", sc_error_stat_geomean (&e->all));
-  add_number (o, "geomean_error_large", sc_error_stat_geomean (&e->large));
-  add_number (o, "geomean_error_small", sc_error_stat_geomean (&e->small));
-  add_number (o, "signed_error", sc_error_stat_signed (&e->all));
-  add_number (o, "signed_error_large", sc_error_stat_signed (&e->large));
-  add_number (o, "signed_error_small", sc_error_stat_signed (&e->small));
-  add_number (o, "worst_error", sc_error_stat_worst (&e->all));
-  add_number (o, "judged_large", e->large.n);
-  add_number (o, "judged_small", e->small.n);
+  sc_json_add_number (o, "geomean_error", sc_error_stat_geomean (&e->all));
+  sc_json_add_number (o, "geomean_error_large", sc_error_stat_geomean (&e->large));
+  sc_json_add_number (o, "geomean_error_small", sc_error_stat_geomean (&e->small));
+  sc_json_add_number (o, "signed_error", sc_error_stat_signed (&e->all));
+  sc_json_add_number (o, "signed_error_large", sc_error_stat_signed (&e->large));
+  sc_json_add_number (o, "signed_error_small", sc_error_stat_signed (&e->small));
+  sc_json_add_number (o, "worst_error", sc_error_stat_worst (&e->all));
+  sc_json_add_number (o, "judged_large", e->large.n);
+  sc_json_add_number (o, "judged_small", e->small.n);
 }
 
 static void
@@ -292,10 +273,10 @@ add_uses_and_bands (cJSON *o, const ScErrors *errors, const ScErrors *of_use)
     {
       cJSON *band = cJSON_CreateObject ();
       cJSON_AddItemToArray (bands, band);
-      add_text (band, "band", sc_band_name (b));
-      add_number (band, "judged", errors->bands[b].n);
-      add_number (band, "geomean_error", sc_error_stat_geomean (&errors->bands[b]));
-      add_number (band, "signed_error", sc_error_stat_signed (&errors->bands[b]));
+      sc_json_add_text (band, "band", sc_band_name (b));
+      sc_json_add_number (band, "judged", errors->bands[b].n);
+      sc_json_add_number (band, "geomean_error", sc_error_stat_geomean (&errors->bands[b]));
+      sc_json_add_number (band, "signed_error", sc_error_stat_signed (&errors->bands[b]));
     }
   for (guint u = SC_USE_FIT; u <= SC_USE_CHECK; u++)
     if (of_use[u].all.n > 0)
@@ -307,25 +288,25 @@ add_sweep (cJSON *array, const ScSweepResult *r)
 {
   cJSON *o = cJSON_CreateObject ();
   cJSON_AddItemToArray (array, o);
-  add_text (o, "id", r->sweep->id);
-  add_text (o, "source", r->sweep->source);
-  add_text (o, "collective", r->sweep->collective);
-  add_text (o, "gpu", r->sweep->gpu);
-  add_number (o, "gpus", r->sweep->gpus);
-  add_number (o, "nodes", r->sweep->nodes);
-  add_text (o, "use", use_names[r->sweep->use]);
-  add_text (o, "family", sc_family_name (r->family));
-  add_text (o, "topology", r->topology);
+  sc_json_add_text (o, "id", r->sweep->id);
+  sc_json_add_text (o, "source", r->sweep->source);
+  sc_json_add_text (o, "collective", r->sweep->collective);
+  sc_json_add_text (o, "gpu", r->sweep->gpu);
+  sc_json_add_number (o, "gpus", r->sweep->gpus);
+  sc_json_add_number (o, "nodes", r->sweep->nodes);
+  sc_json_add_text (o, "use", use_names[r->sweep->use]);
+  sc_json_add_text (o, "family", sc_family_name (r->family));
+  sc_json_add_text (o, "topology", r->topology);
   cJSON *set = cJSON_AddArrayToObject (o, "set");
   for (char **text = r->set; text != NULL && *text != NULL; text++)
     cJSON_AddItemToArray (set, cJSON_CreateString (*text));
-  add_text (o, "nccl", r->nccl);
-  add_text (o, "skipped", r->skipped);
-  add_number (o, "rows", r->sweep->n_rows);
+  sc_json_add_text (o, "nccl", r->nccl);
+  sc_json_add_text (o, "skipped", r->skipped);
+  sc_json_add_number (o, "rows", r->sweep->n_rows);
   if (r->skipped != NULL)
     return;
-  add_number (o, "rows_for_launch", r->n_states[SC_POINT_LAUNCH]);
-  add_number (o, "launch_us", r->launch_s * 1e6);
+  sc_json_add_number (o, "rows_for_launch", r->n_states[SC_POINT_LAUNCH]);
+  sc_json_add_number (o, "launch_us", r->launch_s * 1e6);
   cJSON_AddBoolToObject (o, "launch_estimated", r->launch_estimated);
   add_errors (o, &r->errors);
   cJSON *points = cJSON_AddArrayToObject (o, "points"); /* [bytes, measured_us, predicted_us, state] */
@@ -347,12 +328,12 @@ write_json (const ScCollectivesResult *all, GString *out)
   g_autoptr (cJSON) root = cJSON_CreateObject ();
   cJSON_AddNumberToObject (root, "schema_version", 1);
   cJSON *summary = cJSON_AddObjectToObject (root, "summary");
-  add_number (summary, "sweeps", all->sweeps->len);
-  add_number (summary, "sweeps_skipped", all->n_sweeps_skipped);
-  add_number (summary, "rows", all->n_rows);
-  add_number (summary, "skipped", all->n_rows_skipped + all->n_states[SC_POINT_NO_FIGURE] + all->n_states[SC_POINT_IMPOSSIBLE]);
-  add_number (summary, "judged", all->errors.all.n);
-  add_number (summary, "used_for_launch", all->n_states[SC_POINT_LAUNCH]);
+  sc_json_add_number (summary, "sweeps", all->sweeps->len);
+  sc_json_add_number (summary, "sweeps_skipped", all->n_sweeps_skipped);
+  sc_json_add_number (summary, "rows", all->n_rows);
+  sc_json_add_number (summary, "skipped", all->n_rows_skipped + all->n_states[SC_POINT_NO_FIGURE] + all->n_states[SC_POINT_IMPOSSIBLE]);
+  sc_json_add_number (summary, "judged", all->errors.all.n);
+  sc_json_add_number (summary, "used_for_launch", all->n_states[SC_POINT_LAUNCH]);
   add_errors (summary, &all->errors);
   add_uses_and_bands (summary, &all->errors, all->of_use);
   cJSON_AddBoolToObject (summary, "passes", all->passes);
@@ -364,26 +345,22 @@ write_json (const ScCollectivesResult *all, GString *out)
         continue;
       cJSON *o = cJSON_CreateObject ();
       cJSON_AddItemToArray (families, o);
-      add_text (o, "family", sc_family_name (family->family));
-      add_number (o, "sweeps", family->n_sweeps);
-      add_number (o, "sweeps_skipped", family->n_skipped);
-      add_number (o, "rows", family->n_rows);
-      add_number (o, "skipped", family->n_rows_skipped);
-      add_number (o, "judged", family->errors.all.n);
+      sc_json_add_text (o, "family", sc_family_name (family->family));
+      sc_json_add_number (o, "sweeps", family->n_sweeps);
+      sc_json_add_number (o, "sweeps_skipped", family->n_skipped);
+      sc_json_add_number (o, "rows", family->n_rows);
+      sc_json_add_number (o, "skipped", family->n_rows_skipped);
+      sc_json_add_number (o, "judged", family->errors.all.n);
       add_errors (o, &family->errors);
-      add_number (o, "target_large", family->target_large);
-      add_number (o, "target_small", family->target_small);
+      sc_json_add_number (o, "target_large", family->target_large);
+      sc_json_add_number (o, "target_small", family->target_small);
       cJSON_AddBoolToObject (o, "passes", family->passes);
       add_uses_and_bands (o, &family->errors, family->of_use);
     }
   cJSON *sweeps = cJSON_AddArrayToObject (root, "sweeps");
   for (guint i = 0; i < all->sweeps->len; i++)
     add_sweep (sweeps, g_ptr_array_index (all->sweeps, i));
-  char *text = cJSON_Print (root);
-  g_assert (text != NULL);
-  g_string_append (out, text);
-  g_string_append_c (out, '\n');
-  cJSON_free (text);
+  sc_json_print (root, out);
 }
 
 const ScCollectivesFormat *
