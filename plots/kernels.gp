@@ -14,7 +14,7 @@ set border 3
 set tics nomirror
 unset key
 set multiplot layout 3,1 margins 0.10,0.97,0.10,0.89 spacing 0.035
-set label 1 "Published kernels on 15 GPUs, each predicted without its own shape: median, and where eight of ten lie" at screen 0.015,0.962 font "sans,13"
+set label 1 "Published kernels on 14 GPUs, each predicted without its own shape: median, and where eight of ten lie" at screen 0.015,0.962 font "sans,13"
 set format x ""
 classes = "gemm attention_forward memory"
 titles = '"matrix products" "attention, forward" "memory-bound"'
