@@ -103,6 +103,18 @@ check_files (const RunOptions *options, int argc, char **argv, GError **error)
   return TRUE;
 }
 
+/* The same about files that the inputs name, which are known once those are read. */
+static gboolean
+check_named_files (const RunOptions *options, const GPtrArray *files, GError **error)
+{
+  const char *const outputs[] = { options->output, options->timeline, options->trace, options->schedule_csv };
+  for (guint i = 0; files != NULL && i < files->len; i++)
+    for (guint k = 0; k < G_N_ELEMENTS (outputs); k++)
+      if (outputs[k] != NULL && !is_stdout (outputs[k]) && sc_output_is_same (outputs[k], g_ptr_array_index (files, i)))
+        return sc_cmd_fail_usage ("run", error, "%s: would replace a file that an input names", outputs[k]);
+  return TRUE;
+}
+
 static gboolean
 put (const char *path, const GString *text, GString *out, GError **error)
 {
@@ -169,7 +181,9 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     return SC_STATUS_OK;
   const ScReport *report = find_report (&options, error);
   if (report == NULL || !check_options (&options, report, error) || !check_files (&options, argc, argv, error)
-      || !sc_inputs_read (&options.inputs, argc, argv, error))
+      || !sc_inputs_read (&options.inputs, argc, argv, error)
+      || !check_named_files (&options, options.inputs.topology->files, error)
+      || !check_named_files (&options, options.inputs.workload->files, error))
     return SC_STATUS_USAGE;
 
   if (!sc_workload_check_modelled (options.inputs.workload, error))

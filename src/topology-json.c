@@ -309,6 +309,9 @@ read_device_file (Reader *reader, const cJSON *item, GError **error)
       g_prefix_error (error, "%s: %s: ", reader->json->file, pointer);
       return NULL;
     }
+  if (reader->topology->files == NULL)
+    reader->topology->files = g_ptr_array_new_with_free_func (g_free);
+  g_ptr_array_add (reader->topology->files, g_strdup (path));
   return keep_device (reader, path, device);
 }
 

@@ -386,7 +386,7 @@ settle_world (ScJson *json, cJSON *plan)
 
 /* A path in a file is relative to that file, one on the command line is not. */
 static gboolean
-read_schedule_csv (ScPlan *plan, const ScJson *json, const cJSON *object, GError **error)
+read_schedule_csv (ScPlan *plan, GPtrArray *files, const ScJson *json, const cJSON *object, GError **error)
 {
   const gboolean csv = g_strcmp0 (plan->schedule, sc_schedule_csv.name) == 0;
   if (csv != (plan->schedule_csv != NULL))
@@ -404,6 +404,7 @@ read_schedule_csv (ScPlan *plan, const ScJson *json, const cJSON *object, GError
   const gboolean beside = strcmp (folder, ".") != 0 && !g_path_is_absolute (plan->schedule_csv) && !is_overridden (json, "/plan/schedule_csv");
   g_autofree char *path = beside ? g_build_filename (folder, plan->schedule_csv, NULL) : g_strdup (plan->schedule_csv);
   plan->schedule_table = sc_schedule_csv_load (path, error);
+  g_ptr_array_add (files, g_strdup (path));
   if (plan->schedule_table == NULL)
     {
       g_autofree char *pointer = sc_json_pointer (json, object, "schedule_csv");
@@ -413,7 +414,7 @@ read_schedule_csv (ScPlan *plan, const ScJson *json, const cJSON *object, GError
 }
 
 static gboolean
-read_plan (ScPlan *plan, ScJson *json, GError **error)
+read_plan (ScPlan *plan, GPtrArray *files, ScJson *json, GError **error)
 {
   cJSON *object = cJSON_GetObjectItemCaseSensitive (json->root, "plan");
   if (!sc_fields_check_object (json, object, error))
@@ -422,7 +423,7 @@ read_plan (ScPlan *plan, ScJson *json, GError **error)
   plan->grad_dtype = SC_N_DTYPES;
   if (!sc_fields_read (&sc_plan_table, json, object, plan, error))
     return FALSE;
-  if (!read_schedule_csv (plan, json, object, error))
+  if (!read_schedule_csv (plan, files, json, object, error))
     return FALSE;
   const cJSON *stage_layers = sc_fields_get (&sc_plan_table, object, "stage_layers");
   return stage_layers == NULL || read_stage_layers (plan, json, stage_layers, error);
@@ -430,7 +431,7 @@ read_plan (ScPlan *plan, ScJson *json, GError **error)
 
 /* Whatever "model" does not say itself is from the file that it names. */
 static gboolean
-add_hf_config (ScJson *json, ScHfConfig **ret_hf, GError **error)
+add_hf_config (ScJson *json, GPtrArray *files, ScHfConfig **ret_hf, GError **error)
 {
   static const ScField path_field = { .key = "hf_config", .kind = SC_FIELD_STRING };
 
@@ -453,6 +454,7 @@ add_hf_config (ScJson *json, ScHfConfig **ret_hf, GError **error)
       return FALSE;
     }
   sc_hf_config_add (hf, model);
+  g_ptr_array_add (files, g_steal_pointer (&full));
   *ret_hf = hf;
   return TRUE;
 }
@@ -492,11 +494,12 @@ sc_workload_from_json_hf (ScJson *json, ScHfConfig **ret_hf, GError **error)
   g_autoptr (ScWorkload) workload = g_new0 (ScWorkload, 1);
   if (!sc_fields_read (&sc_workload_table, json, json->root, workload, error) || !read_software (workload, json, error))
     return NULL;
+  workload->files = g_ptr_array_new_with_free_func (g_free);
   g_autoptr (ScHfConfig) hf = NULL;
   const cJSON *model = sc_fields_get (&sc_workload_table, json->root, "model");
-  if (!add_hf_config (json, &hf, error) || !sc_fields_check_object (json, model, error)
+  if (!add_hf_config (json, workload->files, &hf, error) || !sc_fields_check_object (json, model, error)
       || !sc_fields_read (&sc_model_table, json, model, &workload->model, error)
-      || !read_plan (&workload->plan, json, error))
+      || !read_plan (&workload->plan, workload->files, json, error))
     return NULL;
   if (workload->model.name == NULL)
     workload->model.name = g_strdup (workload->name);

@@ -28,6 +28,7 @@ sc_topology_free (ScTopology *topology)
   g_free (topology->name);
   g_free (topology->summary);
   g_free (topology->source);
+  g_clear_pointer (&topology->files, g_ptr_array_unref);
   for (guint i = 0; i < topology->n_types; i++)
     node_type_clear (&topology->types[i]);
   g_free (topology->types);

@@ -140,6 +140,7 @@ typedef struct
   ScWhatIf    what_if; /* applied by sc_topology_what_if() */
   gboolean    burst;   /* GPUs run at burst rates */
   GPtrArray  *devices; /* ScDevice, owned */
+  GPtrArray  *files;   /* char *, owned: device files that it names; NULL: none */
 } ScTopology;
 
 void sc_topology_free (ScTopology *topology);

@@ -23,6 +23,7 @@ sc_workload_free (ScWorkload *workload)
   g_free (workload->plan.stage_layers);
   g_free (workload->plan.schedule_csv);
   sc_orders_free (workload->plan.schedule_table);
+  g_clear_pointer (&workload->files, g_ptr_array_unref);
   g_free (workload);
 }
 

@@ -119,6 +119,7 @@ typedef struct
   guint   seq;     /* [s] tokens per sequence */
   ScPlan  plan;
   const ScFramework *framework; /* static row */
+  GPtrArray *files; /* char *, owned: read beside the workload's own file; NULL: none */
 } ScWorkload;
 
 void sc_workload_free (ScWorkload *workload);
