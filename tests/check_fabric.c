@@ -687,6 +687,12 @@ START_TEST (groups_are_as_many_and_as_large_as_the_plan_says)
                 break;
               case SC_COMM_EMBEDDING: ck_assert (a.tp == b.tp && a.dp == b.dp && a.pp == 0 && b.pp == p->pp - 1); break;
               case SC_COMM_WORLD: ck_assert_uint_eq (comm->n, l->n_ranks); break;
+              case SC_COMM_CP: /* see context_and_expert_groups_cut_a_stage_into_equal_parts() */
+              case SC_COMM_EP:
+              case SC_COMM_ETP:
+              case SC_COMM_EXPERT_DP:
+              case SC_COMM_SHARD:
+              case SC_COMM_REPLICA:
               case SC_N_COMMS:
               default: ck_abort ();
               }
@@ -721,6 +727,59 @@ START_TEST (groups_are_as_many_and_as_large_as_the_plan_says)
                 if (kind == SC_COMM_PP_FORWARD || kind == SC_COMM_PP_BACKWARD)
                   ck_assert_int_eq (l->members[l->comms[c].first] == r, sender > 0);
               }
+      }
+}
+END_TEST
+
+START_TEST (context_and_expert_groups_cut_a_stage_into_equal_parts)
+{
+  static const struct
+  {
+    guint tp, cp, dp, pp, ep, etp, shard;
+  } rows[] = {
+    { 1, 1, 8, 1, 8, 1, 4 }, { 2, 2, 4, 2, 4, 2, 4 }, { 4, 1, 4, 2, 8, 1, 2 }, { 2, 4, 2, 1, 4, 4, 2 }, { 1, 2, 4, 3, 1, 1, 8 }, { 8, 1, 2, 2, 2, 8, 0 },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    for (guint order = 0; order < 2; order++)
+      {
+        g_autoptr (ScWorkload) w = fix_workload ((FixPlan) { .tp = rows[i].tp, .dp = rows[i].dp, .pp = rows[i].pp, .microbatches = 4, .layers = 6 });
+        ScPlan *const p = &w->plan;
+        p->cp = rows[i].cp;
+        p->ep = rows[i].ep;
+        p->etp = rows[i].etp;
+        p->shard_group = rows[i].shard;
+        p->rank_order = order == 0 ? SC_ORDER_TP_CP_EP_DP_PP : SC_ORDER_TP_CP_EP_PP_DP;
+        w->model.experts = 8;
+        w->model.top_k = 2;
+        const guint stage = p->tp * p->cp * p->dp, data = p->cp * p->dp;
+        const gboolean hybrid = p->shard_group > 0 && p->shard_group < data;
+        const guint sizes[SC_N_COMMS] = { [SC_COMM_TP] = p->tp, [SC_COMM_DP] = data, [SC_COMM_CP] = p->cp, [SC_COMM_EP] = p->ep,
+                                          [SC_COMM_ETP] = p->etp, [SC_COMM_EXPERT_DP] = stage / (p->ep * p->etp),
+                                          [SC_COMM_SHARD] = hybrid ? p->shard_group : 0, [SC_COMM_REPLICA] = hybrid ? data / p->shard_group : 0 };
+        g_autoptr (ScLayout) l = sc_layout_new (w);
+        for (guint kind = 0; kind < SC_N_COMMS; kind++)
+          for (guint32 r = 0; r < l->n_ranks && sizes[kind] > 1; r++)
+            {
+              const guint32 c = sc_layout_comm_of (l, r, (ScCommKind) kind, FALSE);
+              ck_assert_msg (c != SC_NONE, "row %u: rank %u has no %s group", i, r, sc_comm_kind_name ((ScCommKind) kind));
+              ck_assert_uint_eq (l->comms[c].n, sizes[kind]);
+              for (guint m = 0; m < l->comms[c].n; m++)
+                {
+                  const guint32 other = l->members[l->comms[c].first + m];
+                  ck_assert_uint_eq (sc_layout_coord (p, other).pp, sc_layout_coord (p, r).pp);
+                  ck_assert_uint_eq (sc_layout_comm_of (l, other, (ScCommKind) kind, FALSE), c); /* nobody is in two */
+                }
+            }
+        /* two ranks that hold the same experts share no expert group: their data-parallel group and it meet in one rank */
+        for (guint32 r = 0; r < l->n_ranks && p->ep > 1 && sizes[SC_COMM_EXPERT_DP] > 1; r++)
+          {
+            const ScComm *const dp = &l->comms[sc_layout_comm_of (l, r, SC_COMM_EXPERT_DP, FALSE)];
+            const guint32 ep = sc_layout_comm_of (l, r, SC_COMM_EP, FALSE);
+            guint both = 0;
+            for (guint m = 0; m < dp->n; m++)
+              both += sc_layout_comm_of (l, l->members[dp->first + m], SC_COMM_EP, FALSE) == ep;
+            ck_assert_uint_eq (both, 1);
+          }
       }
 }
 END_TEST
@@ -1183,6 +1242,7 @@ fabric_suite (void)
   TCase *const layout = tcase_create ("layout");
   tcase_add_loop_test (layout, ranks_and_coordinates_map_one_to_one, 0, G_N_ELEMENTS (plans));
   tcase_add_loop_test (layout, groups_are_as_many_and_as_large_as_the_plan_says, 0, G_N_ELEMENTS (plans));
+  tcase_add_test (layout, context_and_expert_groups_cut_a_stage_into_equal_parts);
   suite_add_tcase (s, layout);
   return s;
 }

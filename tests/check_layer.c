@@ -75,7 +75,7 @@ typedef void (*Lister) (const ScLayerShape *shape, GArray *items);
 static GArray *
 list (const ScWorkload *workload, Lister lister)
 {
-  const ScLayerShape shape = sc_layer_shape (workload);
+  const ScLayerShape shape = sc_layer_shape (workload, NULL);
   GArray *items = g_array_new (FALSE, FALSE, sizeof (ScItem));
   lister (&shape, items);
   return items;
@@ -86,7 +86,7 @@ list (const ScWorkload *workload, Lister lister)
 static double
 saved (const ScWorkload *workload)
 {
-  const ScLayerShape shape = sc_layer_shape (workload);
+  const ScLayerShape shape = sc_layer_shape (workload, NULL);
   return sc_layer_saved_bytes (&shape);
 }
 
@@ -360,7 +360,7 @@ START_TEST (a_split_backward_issues_the_same_and_frees_all)
       {
         ScFramework fw;
         const ScWorkload w = variant (i, &fw);
-        const ScLayerShape shape = sc_layer_shape (&w);
+        const ScLayerShape shape = sc_layer_shape (&w, NULL);
         g_autoptr (GArray) forward = list (&w, rows[j].forward);
         g_autoptr (GArray) whole = list (&w, rows[j].whole);
         g_autoptr (GArray) input = list (&w, rows[j].input);
@@ -401,7 +401,7 @@ START_TEST (gpt_weights_wait_for_32_sbh)
     {
       w.model.dropout = dropout * 0.1;
       g_autoptr (GArray) items = list (&w, sc_layer_forward);
-      const ScLayerShape shape = sc_layer_shape (&w);
+      const ScLayerShape shape = sc_layer_shape (&w, NULL);
       sc_layer_backward_input (&shape, items);
       gint64 live[SC_N_MEMS] = { 0 };
       add_memory (items, live);
@@ -418,7 +418,7 @@ START_TEST (every_started_collective_is_waited_for_and_none_runs_alone)
       ScFramework fw;
       const ScWorkload w = variant (i, &fw);
       g_autoptr (GArray) items = list (&w, sc_layer_forward);
-      const ScLayerShape shape = sc_layer_shape (&w);
+      const ScLayerShape shape = sc_layer_shape (&w, NULL);
       sc_layer_backward (&shape, items);
       sc_embedding_forward (&shape, items);
       sc_embedding_backward (&shape, items);
@@ -658,7 +658,7 @@ START_TEST (a_host_bound_layer_pass_takes_the_measured_floor)
   w.plan.recompute = SC_RECOMPUTE_FULL;
   w.plan.tp = 2;
   g_autoptr (GArray) items = list (&w, sc_layer_forward);
-  const ScLayerShape shape = sc_layer_shape (&w);
+  const ScLayerShape shape = sc_layer_shape (&w, NULL);
   sc_layer_backward (&shape, items);
   double host = 0;
   for (guint i = 0; i < items->len; i++)
@@ -678,7 +678,7 @@ START_TEST (logits_peak_at_six_bytes_and_keep_four)
   w.plan.sequence_parallel = FALSE;
   g_autoptr (GArray) items = list (&w, sc_head_forward);
   const guint n_forward = items->len;
-  const ScLayerShape shape = sc_layer_shape (&w);
+  const ScLayerShape shape = sc_layer_shape (&w, NULL);
   sc_head_backward (&shape, items);
   gint64 live = 0, peak[2] = { 0, 0 }, kept = 0;
   for (guint i = 0; i < items->len; i++)
@@ -726,10 +726,10 @@ START_TEST (boundary_tensors_are_the_worked_ones)
 {
   /* MODELLING 5.8: Llama-3-405B, TP 8 with SP */
   ScWorkload w = llama (16384, 128, 53248, 126);
-  ScLayerShape shape = sc_layer_shape (&w);
+  ScLayerShape shape = sc_layer_shape (&w, NULL);
   ck_assert_double_eq (sc_boundary_bytes (&shape), 33554432);
   w.plan.sequence_parallel = FALSE;
-  shape = sc_layer_shape (&w);
+  shape = sc_layer_shape (&w, NULL);
   ck_assert_double_eq (sc_boundary_bytes (&shape), 8 * 33554432.0);
   w.plan.scatter_gather = TRUE;
   ck_assert_double_eq (sc_boundary_bytes (&shape), 33554432);
@@ -742,7 +742,7 @@ START_TEST (the_optimizer_moves_the_bytes_of_its_framework)
     {
       ScWorkload w = llama (4096, 32, 14336, 32);
       w.framework = *row;
-      const ScLayerShape shape = sc_layer_shape (&w);
+      const ScLayerShape shape = sc_layer_shape (&w, NULL);
       g_autoptr (GArray) items = g_array_new (FALSE, FALSE, sizeof (ScItem));
       sc_optimizer_step (&shape, 8e9, 1e9, items);
       double bytes = 0;

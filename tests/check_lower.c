@@ -458,7 +458,7 @@ START_TEST (activations_pile_up_with_the_microbatches_in_flight)
   w->plan.attention = SC_ATTENTION_UNFUSED; /* the test GPU has no curves of flash attention */
   g_autoptr (ScStepItems) items = sc_step_items_new (w);
   g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
-  const ScLayerShape shape = sc_layer_shape (w);
+  const ScLayerShape shape = sc_layer_shape (w, NULL);
   const guint v = MAX (plan->vpp, 1);
   const double chunk = sc_layer_saved_bytes (&shape) * plan->layers / plan->pp / v;
   const ScScheduleShape at = { plan->pp, v, plan->microbatches, plan->pp };

@@ -141,7 +141,7 @@ START_TEST (real_steps_do_the_same_work_and_free_what_they_take)
                 g_autoptr (FixRun) unfolded = fix_run (t, w, items, TRUE, 0);
                 ck_assert_double_eq_tol ((double) unfolded->trace->end, (double) r->trace->end, 1e-9 * (double) r->trace->end);
               }
-            const ScLayerShape shape = sc_layer_shape (w);
+            const ScLayerShape shape = sc_layer_shape (w, NULL);
             for (guint32 k = 0; k < r->fold->n_classes; k++)
               {
                 static const ScMemKind passing[] = { SC_MEM_ACTIVATIONS, SC_MEM_LOGITS, SC_MEM_TRANSIENT, SC_MEM_COMM };

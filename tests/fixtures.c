@@ -104,6 +104,7 @@ fix_workload (FixPlan p)
   plan->vpp = MAX (p.vpp, 1);
   plan->dp = MAX (p.dp, 1);
   plan->cp = plan->ep = 1;
+  plan->etp = plan->tp;
   plan->gpus = plan->tp * plan->pp * plan->dp;
   plan->schedule = plan->pp == 1 ? "none" : plan->vpp == 1 ? "1f1b" : "interleaved";
   plan->microbatch_group = plan->pp;
@@ -144,18 +145,21 @@ ScStepItems *
 fix_items (double forward_s, double backward_s, double tp_bytes, double boundary_bytes)
 {
   ScStepItems *const s = g_new0 (ScStepItems, 1);
-  s->layer_forward = pass (forward_s, tp_bytes, SC_TIME_FORWARD, "layer");
-  s->layer_backward = pass (backward_s, tp_bytes, SC_TIME_BACKWARD, "layer backward");
-  s->embedding_forward = pass (0, 0, SC_TIME_FORWARD, "");
-  s->embedding_backward = pass (0, 0, SC_TIME_BACKWARD, "");
-  s->head_forward = pass (0, 0, SC_TIME_FORWARD, "");
-  s->head_backward = pass (0, 0, SC_TIME_BACKWARD, "");
-  s->layer_input = pass (backward_s / 2, tp_bytes, SC_TIME_BACKWARD, "layer input gradient");
-  s->layer_weight = pass (backward_s / 2, 0, SC_TIME_BACKWARD, "layer weight gradient");
-  s->embedding_input = pass (0, 0, SC_TIME_BACKWARD, "");
-  s->embedding_weight = pass (0, 0, SC_TIME_BACKWARD, "");
-  s->head_input = pass (0, 0, SC_TIME_BACKWARD, "");
-  s->head_weight = pass (0, 0, SC_TIME_BACKWARD, "");
+  s->kinds = g_new0 (ScLayerKinds, 1); /* all layers are alike, whatever the model */
+  s->kinds->n = 1;
+  s->kinds->kinds = g_new0 (ScLayerKind, 1);
+  s->kinds->of_layer = g_new0 (guint8, SC_INFO_NO_LAYER);
+  s->layers = g_new0 (ScPassItems, 1);
+  s->layers->pass[SC_PASS_FORWARD] = pass (forward_s, tp_bytes, SC_TIME_FORWARD, "layer");
+  s->layers->pass[SC_PASS_BACKWARD] = pass (backward_s, tp_bytes, SC_TIME_BACKWARD, "layer backward");
+  s->layers->pass[SC_PASS_INPUT] = pass (backward_s / 2, tp_bytes, SC_TIME_BACKWARD, "layer input gradient");
+  s->layers->pass[SC_PASS_WEIGHT] = pass (backward_s / 2, 0, SC_TIME_BACKWARD, "layer weight gradient");
+  for (guint i = 0; i < SC_N_PASSES; i++)
+    {
+      const ScTimeKind time = i == SC_PASS_FORWARD ? SC_TIME_FORWARD : SC_TIME_BACKWARD;
+      s->embedding.pass[i] = pass (0, 0, time, "");
+      s->head.pass[i] = pass (0, 0, time, "");
+    }
   s->boundary_bytes = s->tensor_bytes = boundary_bytes;
   return s;
 }

@@ -4,7 +4,9 @@
  * Layer: models.  Knows nothing of streams, events or time: lowering maps items to those. */
 #pragma once
 #include "models/category.h"
+#include "models/comm-kind.h"
 #include "models/kernel.h"
+#include "models/layer-kinds.h"
 #include "models/workload.h"
 
 typedef enum
@@ -24,9 +26,9 @@ const char *sc_coll_kind_name (ScCollKind kind); /* "all-reduce", ... */
 typedef enum
 {
   SC_ITEM_KERNEL,
-  SC_ITEM_COLLECTIVE,       /* over the TP group, compute waits for it */
-  SC_ITEM_COLLECTIVE_START, /* over the TP group, beside what follows: it may begin when the items before it are done */
-  SC_ITEM_COLLECTIVE_WAIT,  /* compute waits for the oldest started one that was not waited for */
+  SC_ITEM_COLLECTIVE,       /* compute waits for it */
+  SC_ITEM_COLLECTIVE_START, /* beside what follows: it may begin when the items before it are done */
+  SC_ITEM_COLLECTIVE_WAIT,  /* compute waits for the oldest started one over its group that was not waited for */
   SC_ITEM_MEM,              /* allocate (> 0) or free (< 0) */
 } ScItemKind;
 
@@ -35,6 +37,7 @@ typedef struct
   ScItemKind  kind;
   ScTimeKind  time;      /* forward, backward, recompute, optimizer: what the item belongs to */
   ScKernel    kernel;    /* KERNEL */
+  ScCommKind  comm;      /* COLLECTIVE*: the group it is over */
   ScCollKind  coll;      /* COLLECTIVE, COLLECTIVE_START */
   const char *name;      /* collectives: static, for traces: "qkv all-gather" */
   double      bytes;     /* collectives: whole buffer of one rank's call as nccl-tests counts it (the gathered one for AG and RS) */
@@ -42,19 +45,20 @@ typedef struct
   gint64      mem_bytes; /* MEM */
 } ScItem;
 
-/* Everything the lists depend on, worked out once per workload. */
+/* Everything the lists depend on, worked out once per workload and kind of layer. */
 typedef struct
 {
   const ScModel     *model;
   const ScPlan      *plan;
   const ScFramework *framework;
+  ScLayerKind kind;    /* of the layer; embedding and head do not ask */
   guint   seq;
   double  tokens;      /* T = b * seq / cp: of one micro-batch seen by a TP group */
   double  tokens_sp;   /* T / tp with sequence parallelism, else T: rows of the norms and residuals */
   double  act_bytes;   /* of one activation element */
 } ScLayerShape;
 
-ScLayerShape sc_layer_shape (const ScWorkload *workload);
+ScLayerShape sc_layer_shape (const ScWorkload *workload, const ScLayerKind *kind); /* @kind NULL: the first layer's */
 
 /* Each appends ScItem to @items.  MEM items balance: what forward saves, backward frees.
  * A tensor that passes from one list to the next belongs to the receiver: forward allocates its input as its first item

@@ -7,7 +7,7 @@
 const char *
 sc_comm_kind_name (ScCommKind kind)
 {
-  static const char *const names[] = { "tp", "dp", "pp-forward", "pp-backward", "embedding", "world" };
+  static const char *const names[] = { "tp", "dp", "pp-forward", "pp-backward", "embedding", "world", "cp", "ep", "etp", "expert-dp", "shard", "replica" };
   G_STATIC_ASSERT (G_N_ELEMENTS (names) == SC_N_COMMS);
   return names[kind];
 }
@@ -106,6 +106,46 @@ build_dp (Builder *b)
       }
 }
 
+/* Groups over the ranks of each stage that the dense part of a layer splits into dp, cp and tp, and experts into others: rank y of
+ * a stage counts tp fastest, then cp, then dp.  Members are y = inner + stride (i + n outer), i = 0..n-1. */
+static void
+build_regular (Builder *b, ScCommKind kind, guint stride, guint n)
+{
+  const ScPlan *const p = b->plan;
+  const guint stage_ranks = p->tp * p->cp * p->dp;
+  for (guint pp = 0; n > 1 && pp < p->pp; pp++)
+    for (guint outer = 0; outer < stage_ranks / (stride * n); outer++)
+      for (guint inner = 0; inner < stride; inner++)
+        {
+          comm_begin (b, kind, pp);
+          for (guint i = 0; i < n; i++)
+            {
+              const guint y = inner + stride * (i + n * outer);
+              comm_member (b, (ScCoord) { y % p->tp, y / p->tp % p->cp, y / p->tp / p->cp, pp });
+            }
+        }
+}
+
+static void
+build_expert_dp (Builder *b)
+{
+  const ScPlan *const p = b->plan;
+  const gboolean both = sc_plan_placement (p) == SC_PLACE_BOTH;
+  const guint held = p->etp * p->ep, copies = p->tp * p->cp * p->dp / held; /* ranks of a stage that share out the experts, and how often */
+  for (guint pp = 0; copies * (both ? 2 : 1) > 1 && pp < (both ? p->pp / 2 : p->pp); pp++)
+    for (guint part = 0; part < held; part++)
+      {
+        comm_begin (b, SC_COMM_EXPERT_DP, pp);
+        for (guint i = 0; i < copies * (both ? 2 : 1); i++)
+          {
+            const guint y = part + held * (i % copies);
+            comm_member (b, (ScCoord) { y % p->tp, y / p->tp % p->cp, y / p->tp / p->cp, i < copies ? pp : p->pp - 1 - pp });
+          }
+        const ScComm *const comm = &g_array_index (b->comms, ScComm, b->comms->len - 1);
+        qsort (&g_array_index (b->members, guint32, comm->first), comm->n, sizeof (guint32), compare_ranks);
+      }
+}
+
 static void
 build_pp (Builder *b)
 {
@@ -160,6 +200,18 @@ sc_layout_new (const ScWorkload *workload)
   build_pp (&b);
   build_embedding (&b, &workload->model);
   build_world (&b, l->n_ranks);
+  build_regular (&b, SC_COMM_CP, p->tp, p->cp);
+  if (workload->model.experts > 0)
+    {
+      build_regular (&b, SC_COMM_EP, p->etp, p->ep);
+      build_regular (&b, SC_COMM_ETP, 1, p->etp);
+      build_expert_dp (&b);
+    }
+  if (p->shard_group > 0 && p->shard_group < p->dp * p->cp)
+    {
+      build_regular (&b, SC_COMM_SHARD, p->tp, p->shard_group);
+      build_regular (&b, SC_COMM_REPLICA, p->tp * p->shard_group, p->dp * p->cp / p->shard_group);
+    }
   l->n_comms = b.comms->len;
   l->n_members = b.members->len;
   l->comms = (ScComm *) (gpointer) g_array_free (b.comms, FALSE);

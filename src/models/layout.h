@@ -2,6 +2,7 @@
 /* layout.h - who is where: rank <-> (dp, pp, cp, tp) <-> GPU, and the groups that communicate.
  * Layer: models. */
 #pragma once
+#include "models/comm-kind.h"
 #include "models/fabric.h"
 #include "models/workload.h"
 
@@ -9,19 +10,6 @@ typedef struct
 {
   guint tp, cp, dp, pp; /* coordinates, each below its size */
 } ScCoord;
-
-typedef enum
-{
-  SC_COMM_TP,
-  SC_COMM_DP,          /* dense gradients and parameters: over dp and cp */
-  SC_COMM_PP_FORWARD,  /* from stage z to stage z + 1 (mod pp): activations */
-  SC_COMM_PP_BACKWARD, /* from stage z to stage z - 1 (mod pp): gradients */
-  SC_COMM_EMBEDDING,   /* first and last stage: the tied table's gradient */
-  SC_COMM_WORLD,       /* all ranks: scalars */
-  SC_N_COMMS
-} ScCommKind;
-
-const char *sc_comm_kind_name (ScCommKind kind);
 
 /* One communicator. */
 typedef struct

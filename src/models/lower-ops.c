@@ -74,7 +74,7 @@ sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, doub
         }
       if (item->kind != SC_ITEM_KERNEL)
         flush_memory (out, sum);
-      PricedItem p = { .kind = (guint8) item->kind, .time = (guint8) item->time, .coll = (guint8) item->coll, .bytes = item->bytes,
+      PricedItem p = { .kind = (guint8) item->kind, .time = (guint8) item->time, .coll = (guint8) item->coll, .comm = (guint8) item->comm, .bytes = item->bytes,
                        .issue_ns = sc_lower_to_ns (host_s (l, item->time, host_factor)) };
       if (item->kind == SC_ITEM_KERNEL)
         {
@@ -105,15 +105,14 @@ sc_lower_price_index (Lower *l, const ScDevice *device, double speed, double hos
         return i;
     }
   const ScStepItems *const s = l->in->items;
-  const GArray *const layer[SC_N_PASSES] = { s->layer_forward, s->layer_backward, s->layer_input, s->layer_weight };
-  const GArray *const embedding[SC_N_PASSES] = { s->embedding_forward, s->embedding_backward, s->embedding_input, s->embedding_weight };
-  const GArray *const head[SC_N_PASSES] = { s->head_forward, s->head_backward, s->head_input, s->head_weight };
-  Prices p = { .device = device, .speed = speed, .host_factor = host_factor };
+  Prices p = { .device = device, .speed = speed, .host_factor = host_factor, .n_layers = s->kinds->n * SC_N_PASSES };
+  p.layers = g_new0 (Priced, p.n_layers);
   for (guint pass = 0; pass < SC_N_PASSES; pass++)
     {
-      p.layer[pass] = sc_lower_price_list (l, layer[pass], device, speed, host_factor);
-      p.embedding[pass] = sc_lower_price_list (l, embedding[pass], device, speed, host_factor);
-      p.head[pass] = sc_lower_price_list (l, head[pass], device, speed, host_factor);
+      for (guint k = 0; k < s->kinds->n; k++)
+        p.layers[k * SC_N_PASSES + pass] = sc_lower_price_list (l, s->layers[k].pass[pass], device, speed, host_factor);
+      p.embedding[pass] = sc_lower_price_list (l, s->embedding.pass[pass], device, speed, host_factor);
+      p.head[pass] = sc_lower_price_list (l, s->head.pass[pass], device, speed, host_factor);
     }
   g_array_append_val (l->prices, p);
   return l->prices->len - 1;
@@ -123,12 +122,20 @@ void
 sc_lower_prices_clear (gpointer data)
 {
   Prices *const p = data;
+  for (guint i = 0; i < p->n_layers; i++)
+    g_free (p->layers[i].items);
+  g_free (p->layers);
   for (guint pass = 0; pass < SC_N_PASSES; pass++)
     {
-      g_free (p->layer[pass].items);
       g_free (p->embedding[pass].items);
       g_free (p->head[pass].items);
     }
+}
+
+const Priced *
+sc_lower_layer_price (const Lower *l, guint layer, ScPass pass)
+{
+  return &l->price->layers[l->in->items->kinds->of_layer[layer] * SC_N_PASSES + pass];
 }
 
 /* ---- calls ---- */
@@ -140,10 +147,18 @@ comm_time_kind (ScCommKind kind)
     {
     case SC_COMM_TP:
       return SC_TIME_COMM_TP;
+    case SC_COMM_CP:
+      return SC_TIME_COMM_CP;
+    case SC_COMM_EP:
+    case SC_COMM_ETP:
+      return SC_TIME_COMM_EP;
     case SC_COMM_PP_FORWARD:
     case SC_COMM_PP_BACKWARD:
       return SC_TIME_COMM_PP;
     case SC_COMM_DP:
+    case SC_COMM_EXPERT_DP:
+    case SC_COMM_SHARD:
+    case SC_COMM_REPLICA:
     case SC_COMM_EMBEDDING:
     case SC_COMM_WORLD:
     case SC_N_COMMS:
@@ -237,6 +252,21 @@ sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
   return known.call;
 }
 
+/* Of a collective of a pass, over the group of its kind that this rank is in. */
+guint32
+sc_lower_item_call (Lower *l, const PricedItem *item)
+{
+  const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, (ScCommKind) item->comm, FALSE);
+  return sc_lower_call_of (l, comm, (ScCollKind) item->coll, item->bytes);
+}
+
+/* Where collectives over @comm run that compute does not wait for at once. */
+static ScStreamKind
+stream_beside (ScCommKind comm)
+{
+  return comm == SC_COMM_CP ? SC_STREAM_CP : comm == SC_COMM_EP || comm == SC_COMM_ETP ? SC_STREAM_EP : SC_STREAM_TP;
+}
+
 /* ---- ops ---- */
 
 void
@@ -294,11 +324,11 @@ sc_lower_issue_ns (const Lower *l, ScTimeKind time)
 void
 sc_lower_put_pass (Lower *l, const Priced *priced, guint phase)
 {
-  const guint32 tp = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_TP, FALSE);
   const guint outer = l->info.phase;
   for (guint i = 0; i < priced->n; i++)
     {
       const PricedItem *const item = &priced->items[i];
+      GQueue *const started = &l->started[item->comm];
       if (item->kind != SC_ITEM_MEM)
         l->info.phase = item->time == SC_TIME_RECOMPUTE ? 2 : phase;
       switch ((ScItemKind) item->kind)
@@ -307,16 +337,19 @@ sc_lower_put_pass (Lower *l, const Priced *priced, guint phase)
           sc_lower_put_work (l, item);
           break;
         case SC_ITEM_COLLECTIVE:
-          sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_call_of (l, tp, (ScCollKind) item->coll, item->bytes), item->label, item->issue_ns);
+          sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_item_call (l, item), item->label, item->issue_ns);
           break;
         case SC_ITEM_COLLECTIVE_START:
-          sc_lower_put_order (l, SC_STREAM_COMPUTE, SC_STREAM_TP);
-          sc_lower_put_call (l, SC_STREAM_TP, sc_lower_call_of (l, tp, (ScCollKind) item->coll, item->bytes), item->label, item->issue_ns);
-          g_queue_push_tail (&l->started, GUINT_TO_POINTER (sc_lower_put_record (l, SC_STREAM_TP)));
+          {
+            const ScStreamKind stream = stream_beside ((ScCommKind) item->comm);
+            sc_lower_put_order (l, SC_STREAM_COMPUTE, stream);
+            sc_lower_put_call (l, stream, sc_lower_item_call (l, item), item->label, item->issue_ns);
+            g_queue_push_tail (started, GUINT_TO_POINTER (sc_lower_put_record (l, stream)));
+          }
           break;
         case SC_ITEM_COLLECTIVE_WAIT:
-          g_assert (!g_queue_is_empty (&l->started));
-          sc_program_wait (l->p, SC_STREAM_COMPUTE, GPOINTER_TO_UINT (g_queue_pop_head (&l->started)));
+          g_assert (!g_queue_is_empty (started));
+          sc_program_wait (l->p, SC_STREAM_COMPUTE, GPOINTER_TO_UINT (g_queue_pop_head (started)));
           break;
         case SC_ITEM_MEM:
           sc_lower_put_mem (l, SC_STREAM_COMPUTE, (ScMemKind) item->time, (double) item->value);

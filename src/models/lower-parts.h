@@ -10,6 +10,7 @@ typedef struct
   guint8  kind;        /* ScItemKind */
   guint8  time;        /* ScTimeKind; MEM: ScMemKind */
   guint8  coll;        /* ScCollKind */
+  guint8  comm;        /* ScCommKind */
   guint32 label;
   guint32 issue_ns;
   guint32 memory;      /* KERNEL: what it allocates and frees as it starts: memory set, or SC_NONE */
@@ -29,7 +30,9 @@ typedef struct
 {
   const ScDevice *device;
   double  speed, host_factor;
-  Priced  layer[SC_N_PASSES], embedding[SC_N_PASSES], head[SC_N_PASSES]; /* by ScPass */
+  Priced *layers;       /* [kinds * SC_N_PASSES] */
+  guint   n_layers;     /* of them */
+  Priced  embedding[SC_N_PASSES], head[SC_N_PASSES]; /* by ScPass */
 } Prices;
 
 typedef struct
@@ -44,6 +47,7 @@ typedef struct
 {
   guint   chunk, first_unit; /* lowest unit of the bucket: when its backward is done, the bucket is full */
   guint64 params;
+  gboolean experts;          /* of routed experts, over their own group */
   guint32 gathered;          /* event, or SC_NONE */
   gboolean issued;           /* its gather, in this step */
   gboolean reduced;          /* issued, in this step */
@@ -70,7 +74,7 @@ typedef struct
   ScCoord  at;
   const Prices *price;
   double  *grade_s;         /* [SC_N_GRADES] */
-  GQueue   started;         /* events of async TP collectives, as pointers */
+  GQueue   started[SC_N_COMMS]; /* events of collectives beside compute, as pointers */
   GArray  *buckets;         /* Bucket */
   GArray  *dp_done;         /* guint32 events */
   ScOpInfo info;
@@ -82,6 +86,8 @@ guint32 sc_lower_to_ns (double s);
 Priced sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, double speed, double host_factor);
 guint sc_lower_price_index (Lower *l, const ScDevice *device, double speed, double host_factor);
 void sc_lower_prices_clear (gpointer data);
+guint32 sc_lower_item_call (Lower *l, const PricedItem *item);
+const Priced *sc_lower_layer_price (const Lower *l, guint layer, ScPass pass);
 guint32 sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes);
 void sc_lower_put_work (Lower *l, const PricedItem *item);
 void sc_lower_put_call (Lower *l, ScStreamKind stream, guint32 call, guint32 text, guint32 issue_ns);
@@ -94,6 +100,8 @@ void sc_lower_host_wait (Lower *l, guint32 event);
 
 /* lower-data.c: data parallelism */
 gboolean sc_lower_is_sharded (const ScPlan *plan);
+guint64 sc_lower_layer_params (const ScWorkload *workload, guint layer);  /* that one rank holds, but routed experts ... */
+guint64 sc_lower_layer_experts (const ScWorkload *workload, guint layer); /* ... and those */
 guint64 sc_lower_head_params (const ScWorkload *workload);
 guint sc_lower_n_units (const Lower *l, guint chunk);
 void sc_lower_make_buckets (Lower *l);

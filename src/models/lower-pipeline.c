@@ -8,9 +8,8 @@ put_forward (Lower *l, const ScSlot *slot)
 {
   const ScStageSizes *const sizes = l->in->sizes;
   const guint j = sc_plan_stage (l->plan, l->at.pp, slot->chunk);
-  guint layer = 0, unit = 0;
-  for (guint i = 0; i < j; i++)
-    layer += sizes->layers[i];
+  const guint layer = sc_stage_first_layer (sizes, j);
+  guint unit = 0;
   l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, 0 };
   if (j == 0)
     {
@@ -21,7 +20,7 @@ put_forward (Lower *l, const ScSlot *slot)
     {
       sc_lower_wait_gathered (l, slot->chunk, unit++);
       l->info.layer = layer + i;
-      sc_lower_put_pass (l, &l->price->layer[SC_PASS_FORWARD], 0);
+      sc_lower_put_pass (l, sc_lower_layer_price (l, layer + i, SC_PASS_FORWARD), 0);
     }
   l->info.layer = SC_INFO_NO_LAYER;
   if (j == sizes->n_virtual - 1)
@@ -38,9 +37,8 @@ put_backward (Lower *l, const ScSlot *slot, gboolean reduce)
   const ScStageSizes *const sizes = l->in->sizes;
   const guint j = sc_plan_stage (l->plan, l->at.pp, slot->chunk);
   const guint phase = slot->pass == SC_PASS_WEIGHT ? 3 : 1;
-  guint layer = 0, unit = sc_lower_n_units (l, slot->chunk);
-  for (guint i = 0; i < j; i++)
-    layer += sizes->layers[i];
+  const guint layer = sc_stage_first_layer (sizes, j);
+  guint unit = sc_lower_n_units (l, slot->chunk);
   l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, phase };
   if (j == sizes->n_virtual - 1)
     {
@@ -52,7 +50,7 @@ put_backward (Lower *l, const ScSlot *slot, gboolean reduce)
   for (guint i = sizes->layers[j]; i-- > 0;)
     {
       l->info.layer = layer + i;
-      sc_lower_put_pass (l, &l->price->layer[slot->pass], phase);
+      sc_lower_put_pass (l, sc_lower_layer_price (l, layer + i, slot->pass), phase);
       unit--;
       if (reduce)
         sc_lower_put_reduce_after (l, slot->chunk, unit);

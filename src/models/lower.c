@@ -12,26 +12,43 @@ item_list (void)
   return g_array_new (FALSE, FALSE, sizeof (ScItem));
 }
 
+typedef void (*Lister) (const ScLayerShape *shape, GArray *items);
+
+static void
+list_passes (const ScLayerShape *shape, const Lister *listers, ScPassItems *ret)
+{
+  for (guint pass = 0; pass < SC_N_PASSES; pass++)
+    listers[pass](shape, ret->pass[pass] = item_list ());
+}
+
 ScStepItems *
 sc_step_items_new (const ScWorkload *workload)
 {
-  const ScLayerShape shape = sc_layer_shape (workload);
+  static const Lister layer[SC_N_PASSES] = { sc_layer_forward, sc_layer_backward, sc_layer_backward_input, sc_layer_backward_weight };
+  static const Lister embedding[SC_N_PASSES] = { sc_embedding_forward, sc_embedding_backward, sc_embedding_backward_input,
+                                                 sc_embedding_backward_weight };
+  static const Lister head[SC_N_PASSES] = { sc_head_forward, sc_head_backward, sc_head_backward_input, sc_head_backward_weight };
   ScStepItems *const s = g_new0 (ScStepItems, 1);
-  sc_layer_forward (&shape, s->layer_forward = item_list ());
-  sc_layer_backward (&shape, s->layer_backward = item_list ());
-  sc_embedding_forward (&shape, s->embedding_forward = item_list ());
-  sc_embedding_backward (&shape, s->embedding_backward = item_list ());
-  sc_head_forward (&shape, s->head_forward = item_list ());
-  sc_head_backward (&shape, s->head_backward = item_list ());
-  sc_layer_backward_input (&shape, s->layer_input = item_list ());
-  sc_layer_backward_weight (&shape, s->layer_weight = item_list ());
-  sc_embedding_backward_input (&shape, s->embedding_input = item_list ());
-  sc_embedding_backward_weight (&shape, s->embedding_weight = item_list ());
-  sc_head_backward_input (&shape, s->head_input = item_list ());
-  sc_head_backward_weight (&shape, s->head_weight = item_list ());
+  s->kinds = sc_layer_kinds_new (workload);
+  s->layers = g_new0 (ScPassItems, s->kinds->n);
+  for (guint k = 0; k < s->kinds->n; k++)
+    {
+      const ScLayerShape shape = sc_layer_shape (workload, &s->kinds->kinds[k]);
+      list_passes (&shape, layer, &s->layers[k]);
+    }
+  const ScLayerShape shape = sc_layer_shape (workload, NULL);
+  list_passes (&shape, embedding, &s->embedding);
+  list_passes (&shape, head, &s->head);
   s->boundary_bytes = sc_boundary_bytes (&shape);
   s->tensor_bytes = shape.act_bytes * shape.tokens_sp * shape.model->hidden;
   return s;
+}
+
+static void
+clear_passes (ScPassItems *p)
+{
+  for (guint pass = 0; pass < SC_N_PASSES; pass++)
+    g_array_unref (p->pass[pass]);
 }
 
 void
@@ -39,29 +56,45 @@ sc_step_items_free (ScStepItems *s)
 {
   if (s == NULL)
     return;
-  GArray *const lists[] = { s->layer_forward, s->layer_backward, s->embedding_forward, s->embedding_backward, s->head_forward,
-                            s->head_backward, s->layer_input, s->layer_weight, s->embedding_input, s->embedding_weight, s->head_input,
-                            s->head_weight };
-  for (guint i = 0; i < G_N_ELEMENTS (lists); i++)
-    g_array_unref (lists[i]);
+  for (guint k = 0; k < s->kinds->n; k++)
+    clear_passes (&s->layers[k]);
+  clear_passes (&s->embedding);
+  clear_passes (&s->head);
+  g_free (s->layers);
+  sc_layer_kinds_free (s->kinds);
   g_free (s);
+}
+
+guint
+sc_stage_first_layer (const ScStageSizes *sizes, guint stage)
+{
+  guint layer = 0;
+  for (guint i = 0; i < stage; i++)
+    layer += sizes->layers[i];
+  return layer;
 }
 
 ScStageSizes *
 sc_stage_sizes_new (const ScWorkload *workload)
 {
   const ScPlan *const p = &workload->plan;
+  const ScModel *const m = &workload->model;
   ScStageSizes *const s = g_new0 (ScStageSizes, 1);
   s->n_virtual = p->pp * p->vpp;
   s->layers = sc_workload_stage_layers (workload);
   s->params = g_new0 (guint64, p->pp);
+  s->experts = g_new0 (guint64, p->pp);
   for (guint rank = 0; rank < p->pp; rank++)
     for (guint chunk = 0; chunk < sc_plan_chunks (p); chunk++)
       {
-        const guint j = sc_plan_stage (p, rank, chunk);
-        s->params[rank] += s->layers[j] * sc_model_layer_params_rank (&workload->model, p->tp);
+        const guint j = sc_plan_stage (p, rank, chunk), first = sc_stage_first_layer (s, j);
+        for (guint i = first; i < first + s->layers[j]; i++)
+          {
+            s->params[rank] += sc_lower_layer_params (workload, i);
+            s->experts[rank] += sc_lower_layer_experts (workload, i);
+          }
         if (j == 0)
-          s->params[rank] += sc_model_embedding_params_rank (&workload->model, workload->seq, p->tp);
+          s->params[rank] += sc_model_embedding_params_rank (m, workload->seq, p->tp);
         if (j == s->n_virtual - 1)
           s->params[rank] += sc_lower_head_params (workload);
       }
@@ -75,6 +108,7 @@ sc_stage_sizes_free (ScStageSizes *s)
     return;
   g_free (s->layers);
   g_free (s->params);
+  g_free (s->experts);
   g_free (s);
 }
 
@@ -119,9 +153,10 @@ put_finish (Lower *l)
                        (double) w->model.vocab / l->plan->tp * w->model.hidden * sc_dtype_bytes (l->plan->grad_dtype)),
               sc_lower_label (l, "tied embedding gradients"), host);
 
-  const double held = (double) l->in->sizes->params[l->at.pp];
-  const double owned = sc_lower_is_sharded (l->plan) ? held / sc_plan_data_ranks (l->plan) : held;
-  const ScLayerShape shape = sc_layer_shape (w);
+  const double dense = (double) l->in->sizes->params[l->at.pp], experts = (double) l->in->sizes->experts[l->at.pp];
+  const double held = dense + experts;
+  const double owned = sc_lower_is_sharded (l->plan) ? dense / sc_plan_data_ranks (l->plan) + experts / sc_plan_expert_data_ranks (l->plan) : held;
+  const ScLayerShape shape = sc_layer_shape (w, NULL);
   g_autoptr (GArray) items = item_list ();
   sc_optimizer_step (&shape, held, owned, items);
   Priced priced = sc_lower_price_list (l, items, l->price->device, l->price->speed, l->price->host_factor);
@@ -154,11 +189,13 @@ put_finish (Lower *l)
 static void
 put_states (Lower *l)
 {
-  const double held = (double) l->in->sizes->params[l->at.pp];
-  const ScStateBytes each = sc_state_bytes_per_param (l->plan->dtype, l->plan->grad_dtype, l->plan->sharding, sc_plan_data_ranks (l->plan));
-  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, held * each.weights);
-  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, held * each.grads);
-  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_OPTIMIZER, held * each.optimizer);
+  const ScPlan *const p = l->plan;
+  const double dense = (double) l->in->sizes->params[l->at.pp], experts = (double) l->in->sizes->experts[l->at.pp];
+  const ScStateBytes each = sc_state_bytes_per_param (p->dtype, p->grad_dtype, p->sharding, sc_plan_data_ranks (p));
+  const ScStateBytes expert = sc_state_bytes_per_param (p->dtype, p->grad_dtype, p->sharding, sc_plan_expert_data_ranks (p));
+  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, dense * each.weights + experts * expert.weights);
+  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, dense * each.grads + experts * expert.grads);
+  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_OPTIMIZER, dense * each.optimizer + experts * expert.optimizer);
 }
 
 static void
@@ -194,13 +231,12 @@ alone_ps (const Lower *l, guint32 call)
 static double
 pass_ps (Lower *l, const Priced *priced)
 {
-  const guint32 tp = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_TP, FALSE);
   double sum = 0;
   for (guint i = 0; i < priced->n; i++)
     if (priced->items[i].kind == SC_ITEM_KERNEL)
       sum += (double) priced->items[i].value;
     else if (priced->items[i].kind == SC_ITEM_COLLECTIVE)
-      sum += alone_ps (l, sc_lower_call_of (l, tp, (ScCollKind) priced->items[i].coll, priced->items[i].bytes));
+      sum += alone_ps (l, sc_lower_item_call (l, &priced->items[i]));
   return sum;
 }
 
@@ -220,7 +256,10 @@ stage_costs (Lower *l, double *ret_latency)
         for (guint i = 0; i < G_N_ELEMENTS (passes); i++)
           {
             const guint j = sc_plan_stage (l->plan, l->at.pp, chunk);
-            double cost = sizes->layers[j] * pass_ps (l, &l->price->layer[passes[i]]);
+            const guint first = sc_stage_first_layer (sizes, j);
+            double cost = 0;
+            for (guint layer = first; layer < first + sizes->layers[j]; layer++)
+              cost += pass_ps (l, sc_lower_layer_price (l, layer, passes[i]));
             cost += j == 0 ? pass_ps (l, &l->price->embedding[passes[i]]) : 0;
             cost += j == sizes->n_virtual - 1 ? pass_ps (l, &l->price->head[passes[i]]) : 0;
             costs[i * sizes->n_virtual + j] = MAX (costs[i * sizes->n_virtual + j], cost);
@@ -259,7 +298,8 @@ lower_class (Lower *l, guint32 class_id)
   l->hold = 1 - 1 / MAX (device->hidden_slowdown.value, 1);
   l->info = (ScOpInfo) { SC_INFO_NO_MICROBATCH, 0, SC_INFO_NO_LAYER, 3 };
   g_array_set_size (l->dp_done, 0);
-  g_queue_clear (&l->started);
+  for (guint i = 0; i < SC_N_COMMS; i++)
+    g_queue_clear (&l->started[i]);
 
   sc_program_add_actor (l->p, SC_N_STREAMS, l->plan->one_queue);
   sc_lower_make_buckets (l);
@@ -294,14 +334,21 @@ estimate_pass (const GArray *items)
   return ops;
 }
 
+static double
+estimate_passes (const ScPassItems *items)
+{
+  return estimate_pass (items->pass[SC_PASS_FORWARD]) + estimate_pass (items->pass[SC_PASS_BACKWARD]);
+}
+
 double
 sc_lower_estimate (const ScLowerInput *in)
 {
   const ScStepItems *const s = in->items;
   const ScPlan *const p = &in->workload->plan;
-  const double layer = estimate_pass (s->layer_forward) + estimate_pass (s->layer_backward);
-  const double embedding = estimate_pass (s->embedding_forward) + estimate_pass (s->embedding_backward);
-  const double head = estimate_pass (s->head_forward) + estimate_pass (s->head_backward);
+  const double embedding = estimate_passes (&s->embedding), head = estimate_passes (&s->head);
+  g_autofree double *layer = g_new (double, s->kinds->n);
+  for (guint k = 0; k < s->kinds->n; k++)
+    layer[k] = estimate_passes (&s->layers[k]);
   const double boundary = p->pp > 1 ? 26 : 0; /* two sends, two receives, with their events and buffers */
   double ops = 0;
   for (guint32 k = 0; k < in->fold->n_classes; k++)
@@ -311,8 +358,10 @@ sc_lower_estimate (const ScLowerInput *in)
       for (guint chunk = 0; chunk < sc_plan_chunks (p); chunk++)
         {
           const guint stage = sc_plan_stage (p, rank, chunk);
-          each += in->sizes->layers[stage] * layer + boundary + (stage == 0 ? embedding : 0)
-                  + (stage == in->sizes->n_virtual - 1 ? head : 0);
+          const guint first = sc_stage_first_layer (in->sizes, stage);
+          for (guint i = first; i < first + in->sizes->layers[stage]; i++)
+            each += layer[s->kinds->of_layer[i]];
+          each += boundary + (stage == 0 ? embedding : 0) + (stage == in->sizes->n_virtual - 1 ? head : 0);
         }
       ops += each * sc_workload_microbatches (in->workload) * p->vpp / sc_plan_chunks (p);
     }
@@ -335,7 +384,8 @@ sc_lower (const ScLowerInput *in)
               .messages = ret->messages, .needs = ret->needs, .grade_s = ret->grade_s,
               .buckets = g_array_new (FALSE, FALSE, sizeof (Bucket)), .dp_done = g_array_new (FALSE, FALSE, sizeof (guint32)) };
   g_array_set_clear_func (l.prices, sc_lower_prices_clear);
-  g_queue_init (&l.started);
+  for (guint i = 0; i < SC_N_COMMS; i++)
+    g_queue_init (&l.started[i]);
   sc_lower_label (&l, ""); /* label 0: ops without a name */
 
   for (guint32 i = 0; i < in->fold->n_link_classes; i++)
@@ -361,7 +411,8 @@ sc_lower (const ScLowerInput *in)
   g_array_unref (l.prices);
   g_array_unref (l.buckets);
   g_array_unref (l.dp_done);
-  g_queue_clear (&l.started);
+  for (guint i = 0; i < SC_N_COMMS; i++)
+    g_queue_clear (&l.started[i]);
   g_hash_table_unref (l.label_ids);
   sc_needs_sort (ret->needs);
   return ret;

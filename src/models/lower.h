@@ -11,12 +11,17 @@
 #include "models/layer.h"
 #include "models/summary.h"
 
-/* What the passes consist of: GArray of ScItem each. */
+/* What the passes over one part of the model consist of: GArray of ScItem, by ScPass. */
 typedef struct
 {
-  GArray *layer_forward, *layer_backward, *layer_input, *layer_weight; /* the whole backward, and its two parts */
-  GArray *embedding_forward, *embedding_backward, *embedding_input, *embedding_weight;
-  GArray *head_forward, *head_backward, *head_input, *head_weight;
+  GArray *pass[SC_N_PASSES];
+} ScPassItems;
+
+typedef struct
+{
+  ScLayerKinds *kinds;
+  ScPassItems  *layers;  /* [kinds->n] */
+  ScPassItems   embedding, head;
   double  boundary_bytes; /* that one rank sends for one stage boundary tensor */
   double  tensor_bytes;   /* of that tensor in one rank's memory */
 } ScStepItems;
@@ -30,10 +35,12 @@ typedef struct
 {
   guint   *layers;     /* [pp * vpp] layers of each virtual stage */
   guint    n_virtual;
-  guint64 *params;     /* [pp] parameters of one rank of each stage */
+  guint64 *params;     /* [pp] parameters of one rank of each stage, but routed experts ... */
+  guint64 *experts;    /* [pp] ... and those */
 } ScStageSizes;
 
 ScStageSizes *sc_stage_sizes_new (const ScWorkload *workload);
+guint         sc_stage_first_layer (const ScStageSizes *sizes, guint stage); /* of virtual stage @stage, in the model */
 void          sc_stage_sizes_free (ScStageSizes *sizes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScStageSizes, sc_stage_sizes_free)
 

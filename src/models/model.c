@@ -23,13 +23,26 @@ value_dim (const ScModel *model)
   return has_mla (model) ? model->mla.v_head_dim : model->head_dim;
 }
 
+gboolean
+sc_model_layer_has_experts (const ScModel *model, guint layer)
+{
+  return model->experts > 0 && layer >= model->dense_layers && (layer + 1) % MAX (model->moe_every, 1) == 0;
+}
+
+guint
+sc_model_layer_window (const ScModel *model, guint layer, guint seq)
+{
+  if (model->window >= seq || (model->global_every > 0 && (layer + 1) % model->global_every == 0))
+    return 0;
+  return model->window;
+}
+
 guint
 sc_model_moe_layers (const ScModel *model)
 {
-  const guint every = MAX (model->moe_every, 1);
   guint n = 0;
-  for (guint i = model->dense_layers; model->experts > 0 && i < model->layers; i++)
-    n += (i + 1) % every == 0;
+  for (guint i = 0; i < model->layers; i++)
+    n += sc_model_layer_has_experts (model, i);
   return n;
 }
 
@@ -129,17 +142,29 @@ sc_model_layer_params_rank (const ScModel *model, guint tp)
   return layer_rest_params_rank (model, tp) + mlp_params (model, model->ffn / tp);
 }
 
-/* A layer of which @routed experts count. */
-static guint64
-moe_layer_params (const ScModel *model, guint64 routed)
+guint64
+sc_model_moe_layer_params_rank (const ScModel *model, guint tp)
 {
-  guint64 params = layer_rest_params_rank (model, 1) + routed * mlp_params (model, model->expert_ffn);
+  guint64 params = layer_rest_params_rank (model, tp);
   if (model->shared_experts > 0)
-    params += mlp_params (model, (guint64) model->shared_experts * model->expert_ffn);
+    params += mlp_params (model, (guint64) model->shared_experts * model->expert_ffn / tp);
   if (model->shared_gate)
     params += model->hidden;
   params += (guint64) model->experts * model->hidden; /* router */
   return params + (model->router_bias ? model->experts : 0);
+}
+
+guint64
+sc_model_experts_params_rank (const ScModel *model, guint ep, guint etp)
+{
+  return (guint64) model->experts / ep * mlp_params (model, model->expert_ffn / etp);
+}
+
+/* A layer of which @routed experts count. */
+static guint64
+moe_layer_params (const ScModel *model, guint64 routed)
+{
+  return sc_model_moe_layer_params_rank (model, 1) + routed * mlp_params (model, model->expert_ffn);
 }
 
 guint64

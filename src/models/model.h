@@ -13,12 +13,19 @@ guint64 sc_model_params (const ScModel *model, guint seq); /* whole model, tied 
 guint64 sc_model_active_params (const ScModel *model, guint seq); /* those that one token meets: top_k of the experts */
 guint64 sc_model_mtp_params (const ScModel *model); /* what multi-token prediction adds; its tables are the model's */
 
+gboolean sc_model_layer_has_experts (const ScModel *model, guint layer);
+guint sc_model_layer_window (const ScModel *model, guint layer, guint seq); /* tokens that a query attends in it; 0: all */
 guint sc_model_moe_layers (const ScModel *model);    /* layers with experts */
 guint sc_model_window_layers (const ScModel *model); /* layers whose attention has the window */
 
 /* Parameters of one layer that one of @tp tensor-parallel ranks holds: matrices split, norms and row-parallel biases
  * replicated, KV heads replicated where tp exceeds them (MODELLING 2). */
 guint64 sc_model_layer_params_rank (const ScModel *model, guint tp);
+
+/* The same of a layer with experts: what every rank of the TP group has, but its routed experts; and those, of @ep ranks that
+ * share out the experts and @etp that share each of them. */
+guint64 sc_model_moe_layer_params_rank (const ScModel *model, guint tp);
+guint64 sc_model_experts_params_rank (const ScModel *model, guint ep, guint etp);
 guint64 sc_model_embedding_params_rank (const ScModel *model, guint seq, guint tp);
 guint64 sc_model_head_params_rank (const ScModel *model, guint tp, gboolean with_table); /* @with_table: the stage holds the output matrix (untied, or the tied copy of a last stage that is not the first) */
 

@@ -34,7 +34,7 @@ summarise_class (ScSummary *s, const ScLowerInput *in, const ScSegments *segment
   c->node = gpu->node;
   c->gpu = gpu->index;
   c->device = sc_fabric_node_type (in->fabric, rank)->device;
-  c->params = in->sizes->params[c->stage];
+  c->params = in->sizes->params[c->stage] + in->sizes->experts[c->stage];
   for (guint32 i = actor->first_op; i < actor->first_op + actor->n_ops; i++)
     c->end = MAX (c->end, s->trace->spans[i].end);
   g_autoptr (GArray) parts = sc_segments_of_class (segments, k);

@@ -12,7 +12,8 @@ sc_verdict_name (ScVerdict verdict)
 const char *
 sc_stream_name (ScStreamKind stream)
 {
-  static const char *const names[] = { "compute", "tp", "dp", "dp-gather", "pp-send-f", "pp-recv-f", "pp-send-b", "pp-recv-b" };
+  static const char *const names[] = { "compute", "tp", "dp", "dp-gather", "pp-send-f", "pp-recv-f", "pp-send-b", "pp-recv-b",
+                                        "cp", "ep", "copy-out", "copy-in" };
   G_STATIC_ASSERT (G_N_ELEMENTS (names) == SC_N_STREAMS);
   return names[stream];
 }

@@ -151,6 +151,8 @@ typedef enum
   SC_STREAM_DP,       /* gradient reduction */
   SC_STREAM_DP_GATHER,/* parameter gather */
   SC_STREAM_PP_SEND_F, SC_STREAM_PP_RECV_F, SC_STREAM_PP_SEND_B, SC_STREAM_PP_RECV_B,
+  SC_STREAM_CP, SC_STREAM_EP, /* their collectives beside compute */
+  SC_STREAM_COPY_OUT, SC_STREAM_COPY_IN, /* to host memory and back */
   SC_N_STREAMS
 } ScStreamKind;
 

@@ -140,6 +140,8 @@ sc_workload_complete (ScWorkload *workload, GError **error)
     return FALSE;
   if (plan->schedule == NULL)
     plan->schedule = plan->pp == 1 ? "none" : plan->vpp == 1 ? "1f1b" : "interleaved";
+  if (plan->etp == 0)
+    plan->etp = plan->tp;
   if (plan->microbatch_group == 0)
     plan->microbatch_group = plan->pp;
   if (plan->grad_dtype == SC_N_DTYPES)
@@ -517,6 +519,12 @@ guint
 sc_plan_data_ranks (const ScPlan *plan)
 {
   return plan->dp * plan->cp * (sc_plan_placement (plan) == SC_PLACE_BOTH ? 2 : 1);
+}
+
+guint
+sc_plan_expert_data_ranks (const ScPlan *plan)
+{
+  return (guint) ((guint64) plan->tp * plan->cp * plan->dp / ((guint64) plan->ep * plan->etp)) * (sc_plan_placement (plan) == SC_PLACE_BOTH ? 2 : 1);
 }
 
 guint

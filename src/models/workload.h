@@ -85,6 +85,8 @@ typedef struct
 typedef struct
 {
   guint       tp, pp, vpp, dp, cp, ep;
+  guint       etp;               /* tensor parallelism of experts; default tp */
+  guint       shard_group;       /* ranks of dp x cp that share one sharded copy; 0: all of them */
   guint       gpus;              /* tp * pp * dp * cp */
   gboolean    sequence_parallel; /* default tp > 1 where the workload says nothing: false */
   ScSharding  sharding;
@@ -167,7 +169,10 @@ gboolean          sc_plan_ends_meet (const ScPlan *plan);
 
 /* Ranks that hold the same parameters and reduce their gradients together: dp x cp, twice as many where two pipelines run against
  * each other. */
-guint             sc_plan_data_ranks (const ScPlan *plan);
+guint sc_plan_data_ranks (const ScPlan *plan);
+
+/* Ranks that hold the same experts (MODELLING 5.8): stage ranks / (ep x etp). */
+guint sc_plan_expert_data_ranks (const ScPlan *plan);
 
 guint sc_workload_microbatches (const ScWorkload *workload); /* [m] per pipeline and step */
 

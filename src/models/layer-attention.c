@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* layer-attention.c - the attention half of a layer: projections, positions, the core. */
+#include "models/layer-pass.h"
+
+static const Linear linear_qkv = {
+  "qkv",
+  "qkv dgrad",
+  "qkv wgrad",
+  "qkv gradient add",
+  "qkv bias gradient",
+  "qkv all-gather",
+  "qkv input all-gather",
+  "qkv gradient reduce",
+};
+
+static const Linear linear_proj = {
+  "projection",
+  "projection dgrad",
+  "projection wgrad",
+  "projection gradient add",
+  "projection bias gradient",
+  "projection gradient all-gather",
+  NULL,
+  "projection reduce",
+};
+
+/* One product per sequence and head of this rank. */
+static void
+core_gemm (Pass *p, const char *name, guint64 m, guint64 n, guint64 k)
+{
+  const guint64 batch = (guint64) (p->t / p->shape->seq * p->heads);
+  sc_pass_kernel (p, sc_kernel_batched_gemm (name, p->plan->dtype, MAX (batch, 1), m, n, k));
+}
+
+static void
+rotary (Pass *p)
+{
+  const double bytes = p->e * (p->q + p->kv) * p->t;
+  if (p->fw->fused_rope)
+    {
+      sc_pass_operation (p, "rotary", SC_OP_ROPE, 2 * bytes, 0);
+      return;
+    }
+  sc_pass_elementwise (p, "rotary halves", 2 * bytes);
+  sc_pass_elementwise (p, "rotary cosine", 2 * bytes);
+  sc_pass_elementwise (p, "rotary sine", 2 * bytes);
+  sc_pass_elementwise (p, "rotary add", 3 * bytes);
+}
+
+/* Of this rank's heads and tokens; a context-parallel rank sees its tokens against the whole sequence. */
+static void
+flash (Pass *p, const char *name, ScKernelClass class)
+{
+  const ScAttentionShape shape = {
+    .batch = p->plan->micro_batch,
+    .seq = p->shape->seq,
+    .heads = p->heads,
+    .kv_heads = p->kv_heads,
+    .head_dim = p->model->head_dim,
+    .queries = p->shape->seq / p->plan->cp,
+    .causal = TRUE,
+  };
+  sc_pass_kernel (p, sc_kernel_attention (name, class, p->plan->dtype, &shape));
+}
+
+/* Q, K, V to the attention output.  Births: the core's tensors and PROJ_IN, unless it is @repeated. */
+static void
+core_forward (Pass *p, gboolean repeated)
+{
+  const guint s = p->shape->seq, d = p->model->head_dim;
+  const gboolean dropout = p->model->dropout > 0;
+  const double output = sc_pass_tensor_bytes (p, PROJ_IN);
+  if (p->plan->attention == SC_ATTENTION_FLASH)
+    {
+      if (repeated)
+        sc_pass_temp (p, output);
+      else
+        sc_pass_born (p, PROJ_IN);
+      sc_pass_born (p, FLASH_LSE);
+      flash (p, "attention", SC_KERNEL_FLASH_FORWARD);
+      if (repeated)
+        sc_pass_temp (p, -output);
+      sc_pass_used (p, FLASH_LSE);
+      return;
+    }
+
+  const double e = p->e * p->scores;
+  sc_pass_temp (p, e);
+  if (p->model->positions == SC_POSITIONS_ALIBI)
+    sc_pass_elementwise (p, "alibi", 2 * e); /* spread into the output, which the product reads back */
+  core_gemm (p, "scores", s, s, d);
+  if (!p->fw->fused_softmax)
+    {
+      /* scale, mask, to fp32; softmax in fp32; back */
+      sc_pass_temp (p, 4 * p->scores);
+      sc_pass_elementwise (p, "scale", 2 * e);
+      sc_pass_elementwise (p, "mask", 2 * e);
+      sc_pass_operation (p, "scores to fp32", SC_OP_CAST, e + 4 * p->scores, 0);
+      sc_pass_operation (p, "softmax", SC_OP_SOFTMAX, 8 * p->scores, s);
+      sc_pass_born (p, SOFTMAX_OUT);
+      sc_pass_operation (p, "softmax to 16 bits", SC_OP_CAST, e + 4 * p->scores, 0);
+      sc_pass_temp (p, -e - 4 * p->scores);
+    }
+  else
+    {
+      sc_pass_born (p, SOFTMAX_OUT);
+      sc_pass_operation (p, "scale, mask, softmax", SC_OP_SOFTMAX, 2 * e, s);
+      sc_pass_temp (p, -e);
+    }
+  if (dropout)
+    {
+      sc_pass_born (p, ATTENTION_MASK);
+      sc_pass_born (p, ATTENTION_DROPPED);
+      sc_pass_elementwise (p, "attention dropout", 2 * e + p->scores);
+    }
+  sc_pass_temp (p, output);
+  core_gemm (p, "values", s, d, s);
+  sc_pass_used (p, SOFTMAX_OUT);
+  if (dropout)
+    {
+      sc_pass_used (p, ATTENTION_MASK);
+      sc_pass_used (p, ATTENTION_DROPPED);
+    }
+  if (!repeated)
+    sc_pass_born (p, PROJ_IN);
+  else
+    sc_pass_temp (p, output);
+  sc_pass_operation (p, "context transpose", SC_OP_COPY, 2 * output, 0);
+  sc_pass_temp (p, repeated ? -2 * output : -output);
+}
+
+/* d(attention output), a temporary that it frees, to dQ, dK, dV in one tensor, which is a temporary left behind. */
+static void
+core_backward (Pass *p)
+{
+  const guint s = p->shape->seq, d = p->model->head_dim;
+  const double output = sc_pass_tensor_bytes (p, PROJ_IN);
+  const double parts = p->e * (p->q + 2 * p->kv) * p->t;
+  if (p->plan->attention == SC_ATTENTION_FLASH)
+    {
+      /* dQ adds up in fp32 beside the result */
+      sc_pass_temp (p, parts + 4 * p->q * p->t);
+      flash (p, "attention backward", SC_KERNEL_FLASH_BACKWARD);
+      sc_pass_temp (p, -4 * p->q * p->t);
+      sc_pass_spent (p, FLASH_LSE);
+      sc_pass_spent_on_weights (p, PROJ_IN);
+    }
+  else
+    {
+      const double e = p->e * p->scores;
+      sc_pass_spent_on_weights (p, PROJ_IN);
+      sc_pass_temp (p, e);
+      core_gemm (p, "values dgrad", s, s, d);
+      sc_pass_temp (p, p->e * p->q * p->t);
+      core_gemm (p, "values wgrad", s, d, s);
+      if (p->model->dropout > 0)
+        {
+          sc_pass_spent (p, ATTENTION_DROPPED);
+          sc_pass_temp (p, e);
+          sc_pass_elementwise (p, "attention dropout backward", 2 * e + p->scores);
+          sc_pass_spent (p, ATTENTION_MASK);
+          sc_pass_temp (p, -e);
+        }
+      sc_pass_operation (p, "softmax backward", SC_OP_SOFTMAX_BACKWARD, 3 * e, s); /* in place */
+      if (!p->fw->fused_softmax)
+        sc_pass_elementwise (p, "scale and mask backward", 4 * e + 8 * p->scores);
+      sc_pass_spent (p, SOFTMAX_OUT);
+      sc_pass_temp (p, 2 * p->e * p->q * p->t);
+      core_gemm (p, "scores dgrad", s, d, s);
+      core_gemm (p, "scores wgrad", s, d, s);
+      sc_pass_temp (p, -e);
+      sc_pass_temp (p, parts - 3 * p->e * p->q * p->t); /* groups of queries add up into fewer keys and values */
+    }
+  sc_pass_spent (p, QK);
+  sc_pass_spent (p, V);
+  sc_pass_temp (p, -output);
+
+  sc_pass_temp (p, parts);
+  sc_pass_operation (p, "qkv gradient concatenate", SC_OP_COPY, 2 * parts, 0);
+  sc_pass_temp (p, -parts);
+}
+
+void
+sc_pass_attention_forward (Pass *p)
+{
+  const double width = p->q + 2 * p->kv;
+  const double parts = p->e * (p->q + p->kv) * p->t;
+  /* What stands between the product and the saved Q, K. */
+  const gboolean raw = p->model->positions == SC_POSITIONS_ROPE || p->model->qk_norm;
+  if (raw)
+    {
+      if (p->model->qk_norm)
+        sc_pass_born (p, QK_NORM_IN);
+      else
+        sc_pass_temp (p, parts);
+    }
+  else
+    sc_pass_born (p, QK);
+  sc_pass_born (p, V);
+  sc_pass_column_forward (p, &linear_qkv, width);
+  sc_pass_used (p, NORM1_OUT);
+  if (!p->fw->fused_bias && (p->model->linear_bias || p->model->qkv_bias))
+    sc_pass_elementwise (p, "qkv bias", 2 * p->e * width * p->t);
+  if (p->kv_heads > 1 && p->kv_heads < p->heads)
+    sc_pass_operation (p, "query copy", SC_OP_COPY, 2 * p->e * p->q * p->t, 0); /* Q's heads stand between their keys and values */
+  if (p->model->qk_norm)
+    {
+      if (p->model->positions == SC_POSITIONS_ROPE)
+        sc_pass_temp (p, parts);
+      else
+        sc_pass_born (p, QK);
+      sc_pass_reduction (p, "qk norm", 2 * parts);
+      sc_pass_used (p, QK_NORM_IN);
+    }
+  if (p->model->positions == SC_POSITIONS_ROPE)
+    {
+      sc_pass_born (p, QK);
+      rotary (p);
+      sc_pass_temp (p, -parts);
+    }
+  core_forward (p, FALSE);
+  sc_pass_used (p, QK);
+  sc_pass_used (p, V);
+  sc_pass_row_forward (p, &linear_proj, p->q);
+  sc_pass_used (p, PROJ_IN);
+}
+
+static void
+qkv_bias_gradient (Pass *p, double bytes)
+{
+  if (!p->fw->fused_bias && (p->model->linear_bias || p->model->qkv_bias))
+    sc_pass_reduction (p, linear_qkv.bias_grad, bytes);
+}
+
+void
+sc_pass_attention_backward (Pass *p)
+{
+  const double width = p->q + 2 * p->kv;
+  const double parts = p->e * width * p->t;
+  sc_pass_row_backward (p, &linear_proj, p->q);
+  sc_pass_residual_done (p);
+  if (p->shape->kind.recompute == SC_RECOMPUTE_SELECTIVE)
+    {
+      p->time = SC_TIME_RECOMPUTE;
+      core_forward (p, TRUE);
+      p->time = SC_TIME_BACKWARD;
+    }
+  core_backward (p);
+  if (p->model->positions == SC_POSITIONS_ROPE)
+    rotary (p);
+  if (p->model->qk_norm)
+    {
+      sc_pass_reduction (p, "qk norm backward", 3 * p->e * (p->q + p->kv) * p->t);
+      sc_pass_spent (p, QK_NORM_IN);
+    }
+  if (p->part == PART_WHOLE)
+    qkv_bias_gradient (p, parts);
+  sc_pass_column_backward (p, &linear_qkv, width);
+  sc_pass_temp_of_weights (p, -parts);
+  sc_pass_spent_on_weights (p, NORM1_OUT);
+}
+
+void
+sc_pass_attention_weights (Pass *p)
+{
+  const double width = p->q + 2 * p->kv;
+  sc_pass_row_weights (p, &linear_proj, p->q, PROJ_IN);
+  qkv_bias_gradient (p, p->e * width * p->t);
+  sc_pass_column_weights (p, &linear_qkv, width);
+  sc_pass_temp (p, -p->e * width * p->t);
+  sc_pass_spent (p, NORM1_OUT);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* layer-pass.c - the sizes of a pass, what it saves, and the items that it writes. */
+#include <math.h>
+#include "models/layer-pass.h"
+
+Pass
+sc_pass_new (const ScLayerShape *shape, GArray *items, ScTimeKind time)
+{
+  const ScModel *model = shape->model;
+  const ScPlan *plan = shape->plan;
+  const guint heads = model->heads / plan->tp;
+  const guint kv_heads = MAX (model->kv_heads / plan->tp, 1); /* replicated where tp exceeds them */
+  return (Pass){
+    .shape = shape,
+    .model = model,
+    .plan = plan,
+    .fw = shape->framework,
+    .items = items,
+    .first = items != NULL ? items->len : 0,
+    .time = time,
+    .e = shape->act_bytes,
+    .h = model->hidden,
+    .t = shape->tokens,
+    .t_sp = shape->tokens_sp,
+    .q = (double) heads * model->head_dim,
+    .kv = (double) kv_heads * model->head_dim,
+    .f = (double) model->ffn / plan->tp,
+    .scores = shape->tokens * shape->seq * heads,
+    .grad = sc_dtype_bytes (plan->grad_dtype),
+    .heads = heads,
+    .kv_heads = kv_heads,
+    .split = plan->tp > 1,
+    .sp = plan->tp > 1 && plan->sequence_parallel,
+  };
+}
+
+double
+sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
+{
+  const gboolean dropout = p->model->dropout > 0;
+  const gboolean unfused = p->plan->attention == SC_ATTENTION_UNFUSED;
+  switch (tensor)
+    {
+    case NORM1_IN:
+    case NORM1_OUT:
+    case NORM2_IN:
+    case NORM2_OUT:
+      return p->e * p->h * p->t_sp;
+    case NORM1_STATS:
+    case NORM2_STATS:
+      /* reciprocal deviation in fp32; the GPT table of MODELLING 3.4 leaves LayerNorm's 8 bytes a token out */
+      return p->model->norm == SC_NORM_RMSNORM ? 4 * p->t_sp : 0;
+    case QK_NORM_IN:
+      return p->model->qk_norm ? p->e * (p->q + p->kv) * p->t : 0;
+    case QK:
+      return p->e * (p->q + p->kv) * p->t;
+    case V:
+      return p->e * p->kv * p->t;
+    case SOFTMAX_OUT:
+      return unfused ? p->e * p->scores : 0;
+    case ATTENTION_MASK:
+      return unfused && dropout ? p->scores : 0;
+    case ATTENTION_DROPPED:
+      return unfused && dropout ? p->e * p->scores : 0;
+    case FLASH_LSE:
+      return unfused ? 0 : 4.0 * p->heads * p->t;
+    case PROJ_IN:
+      return p->e * p->q * p->t;
+    case PROJ_MASK:
+    case MLP_MASK:
+      return dropout ? p->h * p->t_sp : 0;
+    case FC1_OUT:
+      return (p->model->gated_mlp ? 2 : 1) * p->e * p->f * p->t;
+    case FC2_IN:
+      return p->e * p->f * p->t;
+    case N_TENSORS:
+      break;
+    }
+  g_return_val_if_reached (0);
+}
+
+/* Inside the attention core, which selective recompute repeats. */
+static gboolean
+tensor_in_core (Tensor tensor)
+{
+  return tensor == SOFTMAX_OUT || tensor == ATTENTION_MASK || tensor == ATTENTION_DROPPED || tensor == FLASH_LSE;
+}
+
+gboolean
+sc_pass_tensor_saved (Tensor tensor, ScRecompute recompute)
+{
+  switch (recompute)
+    {
+    case SC_RECOMPUTE_NONE:
+      return TRUE;
+    case SC_RECOMPUTE_SELECTIVE:
+      return !tensor_in_core (tensor);
+    case SC_RECOMPUTE_FULL:
+      return tensor == NORM1_IN;
+    }
+  g_return_val_if_reached (TRUE);
+}
+
+/* Allocates (> 0) or frees (< 0).  Neighbours of one kind and direction become one item. */
+void
+sc_pass_mem (Pass *p, ScMemKind kind, double bytes)
+{
+  const gint64 n = (gint64) llround (bytes);
+  if (n == 0)
+    return;
+  if (p->items->len > p->first)
+    {
+      ScItem *last = &g_array_index (p->items, ScItem, p->items->len - 1);
+      if (last->kind == SC_ITEM_MEM && last->mem == kind && (last->mem_bytes > 0) == (n > 0))
+        {
+          last->mem_bytes += n;
+          return;
+        }
+    }
+  const ScItem item = { .kind = SC_ITEM_MEM, .time = p->time, .mem = kind, .mem_bytes = n };
+  g_array_append_val (p->items, item);
+}
+
+void
+sc_pass_temp (Pass *p, double bytes)
+{
+  sc_pass_mem (p, SC_MEM_TRANSIENT, bytes);
+}
+
+/* A tensor is born before the kernel that writes it.  What this pass does not keep is a temporary. */
+void
+sc_pass_born (Pass *p, Tensor tensor)
+{
+  sc_pass_mem (p, p->keeps[tensor] ? SC_MEM_ACTIVATIONS : SC_MEM_TRANSIENT, sc_pass_tensor_bytes (p, tensor));
+}
+
+/* Forward has no more use for it. */
+void
+sc_pass_used (Pass *p, Tensor tensor)
+{
+  if (!p->keeps[tensor])
+    sc_pass_mem (p, SC_MEM_TRANSIENT, -sc_pass_tensor_bytes (p, tensor));
+}
+
+/* Backward has no more use for it. */
+void
+sc_pass_spent (Pass *p, Tensor tensor)
+{
+  sc_pass_mem (p, SC_MEM_ACTIVATIONS, -sc_pass_tensor_bytes (p, tensor));
+}
+
+/* Only the weight gradient has a use for it: it stays where that comes later. */
+void
+sc_pass_spent_on_weights (Pass *p, Tensor tensor)
+{
+  if (p->part != PART_INPUT)
+    sc_pass_spent (p, tensor);
+}
+
+void
+sc_pass_temp_of_weights (Pass *p, double bytes)
+{
+  if (p->part != PART_INPUT)
+    sc_pass_temp (p, bytes);
+}
+
+void
+sc_pass_kernel (Pass *p, ScKernel k)
+{
+  k.dtype = p->plan->dtype;
+  const ScItem item = { .kind = SC_ITEM_KERNEL, .time = p->time, .kernel = k };
+  g_array_append_val (p->items, item);
+}
+
+void
+sc_pass_elementwise (Pass *p, const char *name, double bytes)
+{
+  sc_pass_kernel (p, sc_kernel_memory (name, SC_KERNEL_ELEMENTWISE, bytes));
+}
+
+void
+sc_pass_reduction (Pass *p, const char *name, double bytes)
+{
+  sc_pass_kernel (p, sc_kernel_memory (name, SC_KERNEL_REDUCTION, bytes));
+}
+
+/* A memory-bound kernel that may have been measured as such; @row: elements that one norm or softmax covers, else 0. */
+void
+sc_pass_operation (Pass *p, const char *name, ScMemoryOp op, double bytes, guint row)
+{
+  ScKernel k = sc_kernel_op (name, op, bytes);
+  k.row = row;
+  sc_pass_kernel (p, k);
+}
+
+void
+sc_pass_gemm (Pass *p, const char *name, ScGemmLayout layout, double m, double n, double k)
+{
+  ScKernel product = sc_kernel_gemm (name, p->plan->dtype, (guint64) m, (guint64) n, (guint64) k);
+  product.layout = layout;
+  sc_pass_kernel (p, product);
+}
+
+void
+sc_pass_collective (Pass *p, ScItemKind kind, ScCommKind comm, ScCollKind coll, const char *name, double bytes)
+{
+  const ScItem item = { .kind = kind, .time = p->time, .comm = comm, .coll = coll, .name = name, .bytes = bytes };
+  g_array_append_val (p->items, item);
+}
+
+void
+sc_pass_wait (Pass *p, ScCommKind comm)
+{
+  const ScItem item = { .kind = SC_ITEM_COLLECTIVE_WAIT, .time = p->time, .comm = comm };
+  g_array_append_val (p->items, item);
+}
+
+/* Bytes of a hidden-wide tensor over all tokens, and of this rank's rows of it. */
+double
+sc_pass_full_bytes (const Pass *p)
+{
+  return p->e * p->h * p->t;
+}
+
+double
+sc_pass_rows_bytes (const Pass *p)
+{
+  return p->e * p->h * p->t_sp;
+}

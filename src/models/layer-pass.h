@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* layer-pass.h - what the files that write a layer's items share; nobody else includes it.
+ * Layer: models.  A Pass appends to one list; each function below appends what one part of a layer executes. */
+#pragma once
+#include "models/layer.h"
+
+/* Tensors that one layer saves from forward to backward (MODELLING 3.4, 3.5), in order of birth. */
+typedef enum
+{
+  NORM1_IN, /* the layer's input: taken over from whoever produced it */
+  NORM1_STATS,
+  NORM1_OUT,
+  QK_NORM_IN,
+  QK, /* Q and K after rotation */
+  V,
+  SOFTMAX_OUT,    /* unfused attention */
+  ATTENTION_MASK, /* ... with dropout */
+  ATTENTION_DROPPED,
+  FLASH_LSE, /* flash attention: log-sum-exp */
+  PROJ_IN,   /* attention output */
+  PROJ_MASK,
+  NORM2_IN,
+  NORM2_STATS,
+  NORM2_OUT,
+  FC1_OUT, /* input of GELU, or of SwiGLU: both branches */
+  FC2_IN,
+  MLP_MASK,
+  N_TENSORS
+} Tensor;
+
+/* How much of a backward pass: all of it, or one of the parts that zero-bubble schedules move apart (Qi et al., arXiv
+ * 2401.10241, section 2): what hands a gradient on to the layer before, or what makes gradients of weights. */
+typedef enum
+{
+  PART_WHOLE,
+  PART_INPUT,
+  PART_WEIGHT,
+} Part;
+
+/* A linear layer and how its parts are called in traces. */
+typedef struct
+{
+  const char *fprop, *dgrad, *wgrad, *add, *bias_grad;
+  const char *gather;   /* all-gather of the input (column) or of the output gradient (row) */
+  const char *regather; /* column: the saved input once more, for wgrad */
+  const char *reduce;   /* of the output (row) or of the input gradient (column) */
+} Linear;
+
+/* A pass that writes items, with the sizes that its formulas use. */
+typedef struct
+{
+  const ScLayerShape *shape;
+  const ScModel *model;
+  const ScPlan *plan;
+  const ScFramework *fw;
+  GArray *items;
+  guint first; /* item of this pass */
+  ScTimeKind time;
+  Part part;
+  gboolean keeps[N_TENSORS]; /* what this pass leaves for a backward */
+
+  double e;      /* bytes of an element */
+  double h;      /* hidden */
+  double t;      /* T: tokens of the micro-batch */
+  double t_sp;   /* rows of the norms: T, or T / tp */
+  double q, kv;  /* widths of this rank's Q, and of its K (or V) */
+  double f;      /* width of this rank's FFN branch */
+  double scores; /* elements of this rank's score matrices */
+  double grad;   /* bytes of an element of the gradient buffer */
+  guint heads;   /* of this rank */
+  guint kv_heads;
+  gboolean split; /* tp > 1 */
+  gboolean sp;    /* ... and sequence parallel */
+} Pass;
+
+/* layer-pass.c: sizes, saved tensors, writing items */
+Pass     sc_pass_new (const ScLayerShape *shape, GArray *items, ScTimeKind time);
+double   sc_pass_tensor_bytes (const Pass *p, Tensor tensor);
+gboolean sc_pass_tensor_saved (Tensor tensor, ScRecompute recompute);
+double   sc_pass_full_bytes (const Pass *p); /* of a hidden-wide tensor over all tokens ... */
+double   sc_pass_rows_bytes (const Pass *p); /* ... and of this rank's rows of it */
+
+void sc_pass_mem (Pass *p, ScMemKind kind, double bytes); /* allocates (> 0) or frees (< 0); neighbours of one kind and direction become one item */
+void sc_pass_temp (Pass *p, double bytes);
+void sc_pass_born (Pass *p, Tensor tensor);  /* before the kernel that writes it; what the pass does not keep is a temporary */
+void sc_pass_used (Pass *p, Tensor tensor);  /* forward has no more use for it */
+void sc_pass_spent (Pass *p, Tensor tensor); /* backward has no more use for it */
+void sc_pass_spent_on_weights (Pass *p, Tensor tensor); /* only the weight gradient has a use for it: it stays where that comes later */
+void sc_pass_temp_of_weights (Pass *p, double bytes);
+
+void sc_pass_kernel (Pass *p, ScKernel k);
+void sc_pass_elementwise (Pass *p, const char *name, double bytes);
+void sc_pass_reduction (Pass *p, const char *name, double bytes);
+void sc_pass_operation (Pass *p, const char *name, ScMemoryOp op, double bytes, guint row); /* one that may have been measured as such; @row: elements that one norm or softmax covers, else 0 */
+void sc_pass_gemm (Pass *p, const char *name, ScGemmLayout layout, double m, double n, double k);
+void sc_pass_collective (Pass *p, ScItemKind kind, ScCommKind comm, ScCollKind coll, const char *name, double bytes);
+void sc_pass_wait (Pass *p, ScCommKind comm);
+
+/* layer-linear.c: linear layers split over the TP group, norms, what stands behind a row-parallel layer */
+void sc_pass_column_forward (Pass *p, const Linear *l, double n_out);
+void sc_pass_column_backward (Pass *p, const Linear *l, double n_out);
+void sc_pass_column_weights (Pass *p, const Linear *l, double n_out);
+void sc_pass_row_forward (Pass *p, const Linear *l, double n_in);
+void sc_pass_row_backward (Pass *p, const Linear *l, double n_in);
+void sc_pass_row_weights (Pass *p, const Linear *l, double n_in, Tensor input);
+void sc_pass_weight_gradient (Pass *p, const Linear *l, double n_out, double n_in);
+void sc_pass_norm_forward (Pass *p, const char *name);
+void sc_pass_norm_backward (Pass *p, const char *name);
+void sc_pass_residual_forward (Pass *p, const char *fused, const char *bias, const char *dropout, const char *add);
+void sc_pass_residual_backward (Pass *p, const char *dropout, const char *bias_grad, Tensor mask);
+void sc_pass_residual_done (Pass *p);
+void sc_pass_residual_summed (Pass *p);
+
+/* layer-attention.c, layer-mlp.c: the two halves of a layer, between norm and residual.
+ * Forward takes the norm's output (a tensor of the pass) to a temporary of sc_pass_rows_bytes(), the sum over the TP group.
+ * Backward takes the gradient of that, which sc_pass_residual_backward() left, to the gradient of the norm's output, a temporary
+ * of sc_pass_rows_bytes(); its own weight gradients are in it unless the pass is PART_INPUT: then sc_pass_*_weights() brings
+ * them, and spends what was left for them. */
+void sc_pass_attention_forward (Pass *p);
+void sc_pass_attention_backward (Pass *p);
+void sc_pass_attention_weights (Pass *p);
+void sc_pass_mlp_forward (Pass *p, gboolean to_end); /* @to_end FALSE: only as far as the last tensor that backward needs; nothing is left */
+void sc_pass_mlp_backward (Pass *p);
+void sc_pass_mlp_weights (Pass *p);
