@@ -58,14 +58,21 @@ find_report (const RunOptions *options, GError **error)
   return report != NULL ? report : all[0];
 }
 
+/* @name: NULL: the first.  SC_N_DETAILS: there is no such level. */
+static ScDetail
+find_detail (const char *name)
+{
+  guint detail = 0;
+  while (name != NULL && detail < SC_N_DETAILS && strcmp (name, sc_detail_name ((ScDetail) detail)) != 0)
+    detail++;
+  return (ScDetail) detail;
+}
+
 static gboolean
 check_options (const RunOptions *options, const ScReport *report, GError **error)
 {
-  if (options->detail != NULL && strcmp (options->detail, "kernel") != 0)
-    return sc_cmd_fail_usage ("run", error, "--detail: found \"%s\", expected kernel%s", options->detail,
-                       strcmp (options->detail, "layer") == 0 || strcmp (options->detail, "stage") == 0
-                           ? " (layer and stage are not modelled yet)"
-                           : "");
+  if (find_detail (options->detail) == SC_N_DETAILS)
+    return sc_cmd_fail_usage ("run", error, "--detail: found \"%s\", expected kernel or layer or stage", options->detail);
   const gboolean report_on_stdout = options->output == NULL || is_stdout (options->output);
   if (report_on_stdout && is_stdout (options->timeline) && report != &sc_report_text)
     return sc_cmd_fail_usage ("run", error, "--timeline - would mix with the %s report, give one of them a file", report->name);
@@ -170,8 +177,8 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
       "Add to the report how full the links were, and who used them", NULL },
     { "require-fit", 0, 0, G_OPTION_ARG_NONE, &options.require_fit, "Exit with status 1 where memory does not fit",
       NULL },
-    { "detail", 0, 0, G_OPTION_ARG_FILENAME, &options.detail, "What is simulated: kernel (every kernel, the default)",
-      "NAME" },
+    { "detail", 0, 0, G_OPTION_ARG_FILENAME, &options.detail,
+      "How finely: every kernel, passes over layers, or over stages; default: kernel", "NAME" },
     { NULL, 0, 0, 0, NULL, NULL, NULL },
   };
   gboolean done;
@@ -192,7 +199,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
       return SC_STATUS_DATA;
     }
 
-  const ScForecastOptions how = { .links = options.links };
+  const ScForecastOptions how = { .links = options.links, .detail = find_detail (options.detail) };
   g_autoptr (ScSummary) summary = sc_forecast (options.inputs.topology, options.inputs.workload, &how, error);
   if (summary == NULL || !write_outputs (&options, report, summary, out, error))
     return SC_STATUS_INTERNAL;
@@ -218,6 +225,8 @@ const ScCommand sc_cmd_run = {
           "is JSON or a plain text.  topology.nodes=16 resizes a topology of one run of nodes.  Where plan.dp or\n"
           "plan.gpus is set, the other one of the file gives way; where tp, pp or cp is and the file has both,\n"
           "its gpus stay and dp follows.\n"
+          "\n"
+          "--detail layer and stage merge what nothing can come between: far faster, step times agree within 0.5 %.\n"
           "\n"
           "--links tells how full the links of the fabric were, and with which kind of communication: the hottest\n"
           "ten in text, all of them over time in JSON.\n"

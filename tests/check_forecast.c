@@ -437,7 +437,7 @@ START_TEST (the_size_is_known_before_and_every_shipped_workload_is_small_enough)
   g_autoptr (ScFold) fold = sc_fold_new (layout, fabric, loads, colour, 0, FALSE);
   g_autoptr (ScStepItems) items = sc_step_items_new (workload);
   g_autoptr (ScStageSizes) stages = sc_stage_sizes_new (workload);
-  const ScLowerInput input = { workload, fabric, layout, loads, fold, items, stages, 0, NULL };
+  const ScLowerInput input = { workload, fabric, layout, loads, fold, items, stages, 0, SC_DETAIL_KERNEL, NULL };
   const double estimate = sc_lower_estimate (&input);
   ck_assert_double_lt (estimate, SC_FORECAST_MAX_OPS);
   if (!sizes[_i].simulated)

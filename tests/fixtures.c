@@ -185,7 +185,7 @@ fix_run (const ScTopology *t, const ScWorkload *w, const ScStepItems *items, gbo
   g_autofree guint32 *colour = colours (w, r->fabric);
   r->fold = sc_fold_new (r->layout, r->fabric, r->loads, colour, 0, unfolded);
   r->sizes = sc_stage_sizes_new (w);
-  r->input = (ScLowerInput) { w, r->fabric, r->layout, r->loads, r->fold, items, r->sizes, blocks, NULL };
+  r->input = (ScLowerInput) { w, r->fabric, r->layout, r->loads, r->fold, items, r->sizes, blocks, SC_DETAIL_KERNEL, NULL };
   r->lowered = sc_lower (&r->input);
   g_autoptr (GError) error = NULL;
   r->trace = sc_engine_run (r->lowered->program, &error);

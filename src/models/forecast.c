@@ -94,7 +94,7 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
       g_clear_pointer (&loads, sc_loads_free);
       loads = sc_loads_new (layout, fabric, (const ScNeed *) (gconstpointer) needs->data, needs->len);
       fold = sc_fold_new (layout, fabric, loads, colour, options->class_budget, options->unfolded);
-      input = (ScLowerInput) { workload, fabric, layout, loads, fold, items, sizes, 0, options->costs != NULL ? options->costs : own_costs };
+      input = (ScLowerInput) { workload, fabric, layout, loads, fold, items, sizes, 0, options->detail, options->costs != NULL ? options->costs : own_costs };
       const double ops = sc_lower_estimate (&input);
       if (ops > SC_FORECAST_MAX_OPS)
         {

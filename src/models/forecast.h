@@ -3,6 +3,7 @@
  * Layer: models. */
 #pragma once
 #include "models/kernel.h"
+#include "models/lower.h"
 #include "models/summary.h"
 
 typedef struct
@@ -11,6 +12,7 @@ typedef struct
   guint    class_budget; /* FOLDING S7; 0: the default, 4096 */
   double   memory_margin; /* 0: the default */
   gboolean links;      /* fill ScSummary.links */
+  ScDetail detail;     /* how finely */
   ScCostCache *costs;  /* kernel costs that many forecasts on the same topology share, in one thread; NULL: of this one */
 } ScForecastOptions;
 

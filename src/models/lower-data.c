@@ -168,6 +168,32 @@ sc_lower_gathers_ahead (const Lower *l)
   return sc_lower_is_sharded (l->plan) && l->plan->overlap_param && sc_plan_data_ranks (l->plan) > 1;
 }
 
+/* Does a forward over @chunk, now, wait for parameters behind its first unit? */
+gboolean
+sc_lower_waits_in (const Lower *l, guint chunk)
+{
+  for (guint i = 0; i < l->buckets->len; i++)
+    {
+      const Bucket *const b = &g_array_index (l->buckets, Bucket, i);
+      if (b->chunk == chunk && b->gathered != SC_NONE)
+        return TRUE;
+    }
+  return FALSE;
+}
+
+/* Does a backward over @chunk that reduces what it fills have buckets to reduce? */
+gboolean
+sc_lower_reduces_in (const Lower *l, guint chunk)
+{
+  for (guint i = 0; i < l->buckets->len; i++)
+    {
+      const Bucket *const b = &g_array_index (l->buckets, Bucket, i);
+      if (b->chunk == chunk && !b->reduced)
+        return TRUE;
+    }
+  return FALSE;
+}
+
 void
 sc_lower_wait_gathered (Lower *l, guint chunk, guint unit)
 {

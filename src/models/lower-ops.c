@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* lower-ops.c - item lists are priced once per kind of GPU and become ops; collectives become calls, once per family. */
 #include "models/lower-parts.h"
+#include <math.h>
 #include <string.h>
 
 guint32
@@ -140,8 +141,8 @@ sc_lower_layer_price (const Lower *l, guint layer, ScPass pass)
 
 /* ---- calls ---- */
 
-static ScTimeKind
-comm_time_kind (ScCommKind kind)
+ScTimeKind
+sc_lower_comm_time (ScCommKind kind)
 {
   switch (kind)
     {
@@ -198,9 +199,9 @@ note_need (Lower *l, guint32 family, const ScCollective *row, ScCollKind kind)
       }
 }
 
-/* The program's call for @bytes of @kind over @comm: made once per family, kind and size. */
+/* The program's call for @n times @bytes of @kind in a row over @comm: made once per family, kind, size and number. */
 guint32
-sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
+sc_lower_calls_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, guint32 n)
 {
   const ScLowerInput *const in = l->in;
   const guint32 family = in->fold->family_of[comm_id];
@@ -209,7 +210,7 @@ sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
   for (guint i = 0; i < l->known[family]->len; i++)
     {
       const KnownCall *const k = &g_array_index (l->known[family], KnownCall, i);
-      if (k->kind == kind && k->bytes == bytes)
+      if (k->kind == kind && k->bytes == bytes && k->n == n)
         return k->call;
     }
   const guint32 first_comm = in->fold->family_comm[family];
@@ -224,8 +225,8 @@ sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
   const ScBound bound = walk != NULL ? sc_walk_bound (walk, kind, shape) : (ScBound) { 0, 0, SC_NONE, SC_NONE };
   sc_collective_time (&choice, kind, shape, bytes, &bound);
   const double hold = kind == SC_COLL_SEND || choice.row->walk == NULL ? 0 : l->hold;
-  const ScTimeKind tag = comm_time_kind (comm->kind);
-  const KnownCall known = { kind, bytes, l->p->calls->len };
+  const ScTimeKind tag = sc_lower_comm_time (comm->kind);
+  const KnownCall known = { kind, bytes, n, l->p->calls->len };
   const gboolean across = l->plan->pp > 1 && (comm->kind == SC_COMM_WORLD || comm->kind == SC_COMM_EMBEDDING);
   if (in->blocks > 0 && walk != NULL)
     {
@@ -237,19 +238,48 @@ sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
     {
       ScCallForm form;
       sc_collective_form (&choice, kind, shape, bytes, &form);
-      sc_program_add_call (l->p, family, (guint16) tag, sc_time_from_s (form.delay_s), 0, hold);
+      sc_program_add_call (l->p, family, (guint16) tag, n * sc_time_from_s (form.delay_s), 0, hold);
       for (guint p = 0; p < form.n_parts && walk != NULL; p++)
         {
           guint32 n_uses;
           const guint32 first = sc_fold_uses (in->fold, in->loads, family, walk, p, &n_uses);
           if (form.parts[p].bytes > 0)
-            sc_program_share_part (l->p, form.parts[p].bytes, form.parts[p].cap, first, n_uses);
+            sc_program_share_part (l->p, n * form.parts[p].bytes, form.parts[p].cap, first, n_uses);
         }
     }
   if (across) /* its members are stages: who waits there waits for the pipeline to drain */
     g_array_index (l->p->calls, ScCall, known.call).wait_tag = SC_TIME_BUBBLE;
   g_array_append_val (l->known[family], known);
   return known.call;
+}
+
+guint32
+sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
+{
+  return sc_lower_calls_of (l, comm_id, kind, bytes, 1);
+}
+
+/* Picoseconds of a call that has its links for itself. */
+double
+sc_lower_alone_ps (const Lower *l, guint32 call)
+{
+  const ScCall *const c = &g_array_index (l->p->calls, ScCall, call);
+  double longest = 0;
+  for (guint i = 0; i < c->n_parts; i++)
+    {
+      const ScPart *const part = &g_array_index (l->p->parts, ScPart, c->first_part + i);
+      if (part->cap < INFINITY)
+        longest = MAX (longest, (double) sc_time_from_s (part->bytes / part->cap));
+    }
+  return (double) (c->delay + c->tail) + longest;
+}
+
+/* Can a call over this rank's group of @kind last longer than alone? */
+gboolean
+sc_lower_may_wait (const Lower *l, ScCommKind kind)
+{
+  const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, kind, FALSE);
+  return l->may_wait[l->in->fold->family_of[comm]];
 }
 
 /* Of a collective of a pass, over the group of its kind that this rank is in. */

@@ -39,8 +39,11 @@ typedef struct
 {
   ScCollKind kind;
   double  bytes;
+  guint32 n;       /* so many of them in a row */
   guint32 call;
 } KnownCall;
+
+typedef struct _Merged Merged; /* lower-merge.c: a pass as few ops */
 
 /* Parameters that are reduced (and gathered) together: units of one chunk, from the last one back. */
 typedef struct
@@ -67,6 +70,7 @@ typedef struct
   GArray       **known;     /* [n_families] KnownCall */
   GPtrArray     *messages;
   GArray        *needs;     /* ScNeed */
+  guint8        *may_wait;  /* [n_families] somebody shares a link with its calls, or its members are of several classes */
   double         hold;      /* share of compute that a collective beside it takes */
 
   /* the class that is being lowered */
@@ -77,6 +81,9 @@ typedef struct
   GQueue   started[SC_N_COMMS]; /* events of collectives beside compute, as pointers */
   GArray  *buckets;         /* Bucket */
   GArray  *dp_done;         /* guint32 events */
+  GHashTable *merged;       /* const Priced * -> Merged */
+  Merged **whole;           /* [chunks * SC_N_PASSES] passes over a chunk, as they are asked for */
+  guint32  self;            /* a group of its own */
   ScOpInfo info;
 } Lower;
 
@@ -88,6 +95,10 @@ guint sc_lower_price_index (Lower *l, const ScDevice *device, double speed, doub
 void sc_lower_prices_clear (gpointer data);
 guint32 sc_lower_item_call (Lower *l, const PricedItem *item);
 const Priced *sc_lower_layer_price (const Lower *l, guint layer, ScPass pass);
+ScTimeKind sc_lower_comm_time (ScCommKind kind);
+double sc_lower_alone_ps (const Lower *l, guint32 call);
+gboolean sc_lower_may_wait (const Lower *l, ScCommKind kind);
+guint32 sc_lower_calls_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, guint32 n);
 guint32 sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes);
 void sc_lower_put_work (Lower *l, const PricedItem *item);
 void sc_lower_put_call (Lower *l, ScStreamKind stream, guint32 call, guint32 text, guint32 issue_ns);
@@ -97,6 +108,13 @@ void sc_lower_put_mem (Lower *l, ScStreamKind stream, ScMemKind kind, double byt
 guint32 sc_lower_issue_ns (const Lower *l, ScTimeKind time);
 void sc_lower_put_pass (Lower *l, const Priced *priced, guint phase);
 void sc_lower_host_wait (Lower *l, guint32 event);
+
+/* lower-merge.c: passes as few ops */
+Merged *sc_lower_merge (Lower *l, const Priced *const *lists, guint n);
+void sc_lower_merged_free (Merged *merged);
+void sc_lower_put_merged (Lower *l, const Merged *merged, guint phase);
+void sc_lower_put_unit (Lower *l, const Priced *priced, guint phase);
+gboolean sc_lower_put_whole (Lower *l, guint chunk, ScPass pass, guint phase);
 
 /* lower-data.c: data parallelism */
 gboolean sc_lower_is_sharded (const ScPlan *plan);
@@ -112,6 +130,8 @@ void sc_lower_put_gather_call (Lower *l, ScStreamKind stream, const Bucket *b);
 void sc_lower_put_gathers (Lower *l, guint chunk, guint n);
 guint sc_lower_nth_chunk (const Lower *l, guint i);
 gboolean sc_lower_gathers_ahead (const Lower *l);
+gboolean sc_lower_waits_in (const Lower *l, guint chunk);
+gboolean sc_lower_reduces_in (const Lower *l, guint chunk);
 void sc_lower_wait_gathered (Lower *l, guint chunk, guint unit);
 
 /* lower-pipeline.c: the schedule */

@@ -11,22 +11,24 @@ put_forward (Lower *l, const ScSlot *slot)
   const guint layer = sc_stage_first_layer (sizes, j);
   guint unit = 0;
   l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, 0 };
+  if (!sc_lower_waits_in (l, slot->chunk) && sc_lower_put_whole (l, slot->chunk, SC_PASS_FORWARD, 0))
+    return;
   if (j == 0)
     {
       sc_lower_wait_gathered (l, slot->chunk, unit++);
-      sc_lower_put_pass (l, &l->price->embedding[SC_PASS_FORWARD], 0);
+      sc_lower_put_unit (l, &l->price->embedding[SC_PASS_FORWARD], 0);
     }
   for (guint i = 0; i < sizes->layers[j]; i++)
     {
       sc_lower_wait_gathered (l, slot->chunk, unit++);
       l->info.layer = layer + i;
-      sc_lower_put_pass (l, sc_lower_layer_price (l, layer + i, SC_PASS_FORWARD), 0);
+      sc_lower_put_unit (l, sc_lower_layer_price (l, layer + i, SC_PASS_FORWARD), 0);
     }
   l->info.layer = SC_INFO_NO_LAYER;
   if (j == sizes->n_virtual - 1)
     {
       sc_lower_wait_gathered (l, slot->chunk, unit++);
-      sc_lower_put_pass (l, &l->price->head[SC_PASS_FORWARD], 0);
+      sc_lower_put_unit (l, &l->price->head[SC_PASS_FORWARD], 0);
     }
 }
 
@@ -40,9 +42,11 @@ put_backward (Lower *l, const ScSlot *slot, gboolean reduce)
   const guint layer = sc_stage_first_layer (sizes, j);
   guint unit = sc_lower_n_units (l, slot->chunk);
   l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, phase };
+  if (!(reduce && sc_lower_reduces_in (l, slot->chunk)) && sc_lower_put_whole (l, slot->chunk, (ScPass) slot->pass, phase))
+    return;
   if (j == sizes->n_virtual - 1)
     {
-      sc_lower_put_pass (l, &l->price->head[slot->pass], phase);
+      sc_lower_put_unit (l, &l->price->head[slot->pass], phase);
       unit--;
       if (reduce)
         sc_lower_put_reduce_after (l, slot->chunk, unit);
@@ -50,7 +54,7 @@ put_backward (Lower *l, const ScSlot *slot, gboolean reduce)
   for (guint i = sizes->layers[j]; i-- > 0;)
     {
       l->info.layer = layer + i;
-      sc_lower_put_pass (l, sc_lower_layer_price (l, layer + i, slot->pass), phase);
+      sc_lower_put_unit (l, sc_lower_layer_price (l, layer + i, slot->pass), phase);
       unit--;
       if (reduce)
         sc_lower_put_reduce_after (l, slot->chunk, unit);
@@ -58,7 +62,7 @@ put_backward (Lower *l, const ScSlot *slot, gboolean reduce)
   l->info.layer = SC_INFO_NO_LAYER;
   if (j == 0)
     {
-      sc_lower_put_pass (l, &l->price->embedding[slot->pass], phase);
+      sc_lower_put_unit (l, &l->price->embedding[slot->pass], phase);
       if (reduce)
         sc_lower_put_reduce_after (l, slot->chunk, 0);
     }

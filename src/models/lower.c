@@ -4,6 +4,14 @@
 #include "models/model.h"
 #include <math.h>
 
+const char *
+sc_detail_name (ScDetail detail)
+{
+  static const char *const names[] = { "kernel", "layer", "stage" };
+  G_STATIC_ASSERT (G_N_ELEMENTS (names) == SC_N_DETAILS);
+  return names[detail];
+}
+
 /* ---- the passes and the stages ---- */
 
 static GArray *
@@ -212,21 +220,6 @@ enter_class (Lower *l, guint32 class_id)
 
 /* ---- what a scheduler may know before there is a schedule ---- */
 
-/* Picoseconds of a call that has its links for itself. */
-static double
-alone_ps (const Lower *l, guint32 call)
-{
-  const ScCall *const c = &g_array_index (l->p->calls, ScCall, call);
-  double longest = 0;
-  for (guint i = 0; i < c->n_parts; i++)
-    {
-      const ScPart *const part = &g_array_index (l->p->parts, ScPart, c->first_part + i);
-      if (part->cap < INFINITY)
-        longest = MAX (longest, (double) sc_time_from_s (part->bytes / part->cap));
-    }
-  return (double) (c->delay + c->tail) + longest;
-}
-
 /* Of a pass over one list: its kernels, and the collectives that it waits for. */
 static double
 pass_ps (Lower *l, const Priced *priced)
@@ -236,7 +229,7 @@ pass_ps (Lower *l, const Priced *priced)
     if (priced->items[i].kind == SC_ITEM_KERNEL)
       sum += (double) priced->items[i].value;
     else if (priced->items[i].kind == SC_ITEM_COLLECTIVE)
-      sum += alone_ps (l, sc_lower_item_call (l, &priced->items[i]));
+      sum += sc_lower_alone_ps (l, sc_lower_item_call (l, &priced->items[i]));
   return sum;
 }
 
@@ -266,7 +259,7 @@ stage_costs (Lower *l, double *ret_latency)
           }
       const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_PP_FORWARD, TRUE);
       if (comm != SC_NONE)
-        *ret_latency = MAX (*ret_latency, alone_ps (l, sc_lower_call_of (l, comm, SC_COLL_SEND, l->in->items->boundary_bytes)));
+        *ret_latency = MAX (*ret_latency, sc_lower_alone_ps (l, sc_lower_call_of (l, comm, SC_COLL_SEND, l->in->items->boundary_bytes)));
     }
   return costs;
 }
@@ -301,11 +294,39 @@ lower_class (Lower *l, guint32 class_id)
   for (guint i = 0; i < SC_N_COMMS; i++)
     g_queue_clear (&l->started[i]);
 
+  g_hash_table_remove_all (l->merged);
+  for (guint i = 0; i < sc_plan_chunks (l->plan) * SC_N_PASSES; i++)
+    g_clear_pointer (&l->whole[i], sc_lower_merged_free);
+  if (l->in->detail != SC_DETAIL_KERNEL)
+    l->self = sc_program_add_group (l->p, 1);
   sc_program_add_actor (l->p, SC_N_STREAMS, l->plan->one_queue);
   sc_lower_make_buckets (l);
   put_states (l);
   sc_lower_put_slots (l);
   put_finish (l);
+}
+
+/* Whether calls of a family may last longer than alone: another family's calls cross a link that theirs cross, or members of
+ * several classes meet in them. */
+static guint8 *
+find_may_wait (const ScFold *fold)
+{
+  guint8 *const ret = g_new0 (guint8, MAX (fold->n_families, 1));
+  g_autofree guint32 *user = g_new (guint32, MAX (fold->n_link_classes, 1)); /* family, or SC_NONE */
+  for (guint32 i = 0; i < fold->n_link_classes; i++)
+    user[i] = SC_NONE;
+  for (guint32 f = 0; f < fold->n_families; f++)
+    {
+      ret[f] |= fold->family_members[f] > 1;
+      for (guint32 u = fold->uses_first[f * fold->max_parts]; u < fold->uses_first[(f + 1) * fold->max_parts]; u++)
+        {
+          guint32 *const first = &user[fold->uses[u].link];
+          if (*first != SC_NONE && *first != f)
+            ret[f] = ret[*first] = TRUE;
+          *first = f;
+        }
+    }
+  return ret;
 }
 
 /* Ops of one pass over @items.  Most allocations hang on kernels; some stand before collectives. */
@@ -345,10 +366,12 @@ sc_lower_estimate (const ScLowerInput *in)
 {
   const ScStepItems *const s = in->items;
   const ScPlan *const p = &in->workload->plan;
-  const double embedding = estimate_passes (&s->embedding), head = estimate_passes (&s->head);
+  const gboolean merged = in->detail != SC_DETAIL_KERNEL;
+  const double few = 12; /* ops of two merged passes */
+  const double embedding = merged ? few : estimate_passes (&s->embedding), head = merged ? few : estimate_passes (&s->head);
   g_autofree double *layer = g_new (double, s->kinds->n);
   for (guint k = 0; k < s->kinds->n; k++)
-    layer[k] = estimate_passes (&s->layers[k]);
+    layer[k] = merged ? few : estimate_passes (&s->layers[k]);
   const double boundary = p->pp > 1 ? 26 : 0; /* two sends, two receives, with their events and buffers */
   double ops = 0;
   for (guint32 k = 0; k < in->fold->n_classes; k++)
@@ -393,6 +416,9 @@ sc_lower (const ScLowerInput *in)
   for (guint32 i = 0; i < n_families; i++)
     sc_program_add_group (l.p, MAX (in->fold->family_members[i], 1));
   g_array_append_vals (l.p->uses, in->fold->uses, in->fold->uses_first[n_families * in->fold->max_parts]);
+  l.merged = g_hash_table_new_full (NULL, NULL, NULL, (GDestroyNotify) sc_lower_merged_free);
+  l.whole = g_new0 (Merged *, sc_plan_chunks (l.plan) * SC_N_PASSES);
+  l.may_wait = find_may_wait (in->fold);
   make_orders (&l);
   ret->orders = l.orders;
   for (guint32 c = 0; c < n_classes; c++)
@@ -408,6 +434,11 @@ sc_lower (const ScLowerInput *in)
   for (guint rank = 0; l.actions != NULL && rank < l.orders->p; rank++)
     g_array_unref (l.actions[rank]);
   g_free (l.actions);
+  for (guint i = 0; i < sc_plan_chunks (l.plan) * SC_N_PASSES; i++)
+    sc_lower_merged_free (l.whole[i]);
+  g_free (l.whole);
+  g_hash_table_unref (l.merged);
+  g_free (l.may_wait);
   g_array_unref (l.prices);
   g_array_unref (l.buckets);
   g_array_unref (l.dp_done);

@@ -44,6 +44,16 @@ guint         sc_stage_first_layer (const ScStageSizes *sizes, guint stage); /* 
 void          sc_stage_sizes_free (ScStageSizes *sizes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScStageSizes, sc_stage_sizes_free)
 
+/* How finely a step is simulated (DESIGN 3.4). */
+typedef enum
+{
+  SC_DETAIL_KERNEL, /* every kernel and collective */
+  SC_DETAIL_LAYER,  /* a pass over a layer is few ops */
+  SC_DETAIL_STAGE,  /* ... over a chunk */
+  SC_N_DETAILS
+} ScDetail;
+const char *sc_detail_name (ScDetail detail); /* "kernel", "layer", "stage" */
+
 typedef struct
 {
   const ScWorkload   *workload;
@@ -54,6 +64,7 @@ typedef struct
   const ScStepItems  *items;
   const ScStageSizes *sizes;
   guint  blocks; /* 0: collectives as loads; else (unfolded only) as single messages in this many blocks */
+  ScDetail detail;
   ScCostCache *costs; /* of kernels asked before; NULL: none is kept */
 } ScLowerInput;
 

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* lower-merge.c - runs of items that nothing can come between become few ops (DESIGN 3.4).
+ *
+ * What a pass does on one rank is known before the step is simulated: its kernels run one after the other, and its collectives
+ * begin when all members are there, which, of ranks of one class, is at once.  It is played here once per class, and put as
+ *   - work by category, which is slowed by what runs beside it, as its kernels would be;
+ *   - communication by category that nobody shares links with: delays;
+ *   - calls, one for each kind and size, where somebody may share links or come late.
+ *
+ * The host: a pass ends at max (g + S, h + M) if compute is free at g and its host at h, with S the time of its items and M = max
+ * over k of (time to issue items 0..k + time from the beginning of k on).  The first op takes M - S to issue, the last one
+ * the rest.  Memory: the highest sum on the way is allocated at the beginning, and what does not stay freed at the end. */
+#include "models/lower-parts.h"
+#include <math.h>
+
+typedef struct
+{
+  guint8  comm, coll;
+  guint32 n;      /* such calls in a row */
+  double  bytes;  /* of one */
+  guint32 label;
+} MergedCall;
+
+/* A collective beside compute. */
+typedef struct
+{
+  ScTime start, end;
+  double hold;
+  guint8 comm;
+  gboolean waited;
+} Beside;
+
+struct _Merged
+{
+  ScTime work[SC_N_TIMES], comm[SC_N_TIMES];
+  GArray *calls;  /* MergedCall */
+  ScTime lead, issue; /* host time of the first op, of all */
+  guint32 peak, after; /* memory sets, or SC_NONE */
+  double grade_s[SC_N_GRADES];
+};
+
+/* Playing a list. */
+typedef struct
+{
+  Lower *l;
+  struct _Merged *m;
+  ScTime now;       /* of compute */
+  GArray *beside;   /* Beside */
+  gint64 bytes[SC_N_MEMS], most[SC_N_MEMS], sum, most_sum;
+} Play;
+
+static void
+play_memory (Play *p, ScMemKind kind, gint64 bytes)
+{
+  p->bytes[kind] += bytes;
+  p->sum += bytes;
+  if (p->sum <= p->most_sum)
+    return;
+  p->most_sum = p->sum;
+  memcpy (p->most, p->bytes, sizeof p->most);
+}
+
+static void
+play_memory_set (Play *p, guint32 set)
+{
+  const ScProgram *const program = p->l->p;
+  if (set == SC_NONE)
+    return;
+  const guint32 end = g_array_index (program->mem_sets, guint32, set + 1);
+  gint64 sum = 0; /* one instant: only the outcome counts */
+  for (guint32 i = g_array_index (program->mem_sets, guint32, set); i < end; i++)
+    {
+      const ScMemDelta *const d = &g_array_index (program->mem_deltas, ScMemDelta, i);
+      p->bytes[d->tag] += d->bytes;
+      sum += d->bytes;
+    }
+  p->sum += sum;
+  play_memory (p, SC_MEM_WEIGHTS, 0);
+}
+
+static void
+play_issue (Play *p, const PricedItem *item)
+{
+  p->m->issue += (ScTime) item->issue_ns * 1000;
+  p->m->lead = MAX (p->m->lead, p->m->issue - p->now);
+}
+
+/* Work of @ps at full rate, which collectives beside it slow. */
+static ScTime
+play_work (Play *p, ScTime ps)
+{
+  const ScTime from = p->now;
+  double left = (double) ps;
+  while (left > 0)
+    {
+      double hold = 0;
+      ScTime change = G_MAXINT64;
+      for (guint i = 0; i < p->beside->len; i++)
+        {
+          const Beside *const b = &g_array_index (p->beside, Beside, i);
+          if (b->start > p->now)
+            change = MIN (change, b->start);
+          else if (b->end > p->now)
+            {
+              hold += b->hold;
+              change = MIN (change, b->end);
+            }
+        }
+      const double rate = 1 - MIN (hold, 0.99);
+      if (change == G_MAXINT64 || left / rate <= (double) (change - p->now))
+        {
+          p->now += (ScTime) llround (left / rate);
+          break;
+        }
+      left -= (double) (change - p->now) * rate;
+      p->now = change;
+    }
+  return p->now - from;
+}
+
+static ScTime
+play_alone (Play *p, const PricedItem *item, const ScCall **ret_call)
+{
+  const guint32 call = sc_lower_item_call (p->l, item);
+  *ret_call = &g_array_index (p->l->p->calls, ScCall, call);
+  return (ScTime) llround (sc_lower_alone_ps (p->l, call));
+}
+
+static void
+play_collective (Play *p, const PricedItem *item)
+{
+  const ScCall *call;
+  const ScTime alone = play_alone (p, item, &call);
+  if (!sc_lower_may_wait (p->l, (ScCommKind) item->comm))
+    {
+      p->m->comm[call->tag] += alone;
+      p->now += alone;
+      return;
+    }
+  p->now += alone;
+  for (guint i = 0; i < p->m->calls->len; i++)
+    {
+      MergedCall *const c = &g_array_index (p->m->calls, MergedCall, i);
+      if (c->comm != item->comm || c->coll != item->coll || c->bytes != item->bytes)
+        continue;
+      c->n++;
+      return;
+    }
+  const MergedCall c = { item->comm, item->coll, 1, item->bytes, item->label };
+  g_array_append_val (p->m->calls, c);
+}
+
+static void
+play_start (Play *p, const PricedItem *item)
+{
+  const ScCall *call;
+  Beside b = { .start = p->now, .comm = item->comm };
+  b.end = play_alone (p, item, &call);
+  b.hold = call->hold;
+  for (guint i = 0; i < p->beside->len; i++) /* one after the other on their stream */
+    if (g_array_index (p->beside, Beside, i).comm == item->comm)
+      b.start = MAX (b.start, g_array_index (p->beside, Beside, i).end);
+  b.end += b.start;
+  g_array_append_val (p->beside, b);
+}
+
+static void
+play_wait (Play *p, const PricedItem *item)
+{
+  for (guint i = 0; i < p->beside->len; i++)
+    {
+      Beside *const b = &g_array_index (p->beside, Beside, i);
+      if (b->comm != item->comm || b->waited)
+        continue;
+      b->waited = TRUE;
+      if (b->end > p->now)
+        p->m->comm[sc_lower_comm_time ((ScCommKind) b->comm)] += b->end - p->now;
+      p->now = MAX (p->now, b->end);
+      return;
+    }
+  g_assert_not_reached ();
+}
+
+static void
+play (Play *p, const Priced *priced)
+{
+  for (guint i = 0; i < priced->n; i++)
+    {
+      const PricedItem *const item = &priced->items[i];
+      switch ((ScItemKind) item->kind)
+        {
+        case SC_ITEM_KERNEL:
+          play_issue (p, item);
+          play_memory_set (p, item->memory);
+          p->m->work[item->time] += play_work (p, item->value);
+          break;
+        case SC_ITEM_COLLECTIVE:
+          play_issue (p, item);
+          play_collective (p, item);
+          break;
+        case SC_ITEM_COLLECTIVE_START:
+          play_issue (p, item);
+          play_start (p, item);
+          break;
+        case SC_ITEM_COLLECTIVE_WAIT:
+          play_wait (p, item);
+          break;
+        case SC_ITEM_MEM:
+          play_memory (p, (ScMemKind) item->time, item->value);
+          break;
+        default:
+          g_assert_not_reached ();
+        }
+    }
+  for (guint g = 0; g < SC_N_GRADES; g++)
+    p->m->grade_s[g] += priced->grade_s[g];
+}
+
+static guint32
+memory_set (ScProgram *program, const gint64 *bytes, const gint64 *less)
+{
+  ScMemDelta deltas[SC_N_MEMS];
+  guint n = 0;
+  for (guint k = 0; k < SC_N_MEMS; k++)
+    if (bytes[k] != less[k])
+      deltas[n++] = (ScMemDelta) { bytes[k] - less[k], (guint16) k };
+  return n > 0 ? sc_program_add_mem_set (program, deltas, n) : SC_NONE;
+}
+
+Merged *
+sc_lower_merge (Lower *l, const Priced *const *lists, guint n)
+{
+  static const gint64 none[SC_N_MEMS] = { 0 };
+  Merged *const m = g_new0 (Merged, 1);
+  g_autoptr (GArray) beside = g_array_new (FALSE, FALSE, sizeof (Beside));
+  m->calls = g_array_new (FALSE, FALSE, sizeof (MergedCall));
+  Play p = { .l = l, .m = m, .beside = beside };
+  for (guint i = 0; i < n; i++)
+    play (&p, lists[i]);
+  m->peak = memory_set (l->p, p.most, none);
+  m->after = memory_set (l->p, p.bytes, p.most);
+  return m;
+}
+
+void
+sc_lower_merged_free (Merged *m)
+{
+  if (m == NULL)
+    return;
+  g_array_unref (m->calls);
+  g_free (m);
+}
+
+/* What every op of a merged pass has. */
+static void
+dress (Lower *l, ScOp *op, ScTime issue, const char *label)
+{
+  op->issue_ns = (guint32) MIN (issue / 1000, (ScTime) G_MAXUINT32);
+  op->label = sc_lower_label (l, label);
+  op->info = sc_info_pack (l->info);
+}
+
+void
+sc_lower_put_merged (Lower *l, const Merged *m, guint phase)
+{
+  /* What is repeated comes before what needs it. */
+  static const ScTimeKind order[] = { SC_TIME_RECOMPUTE, SC_TIME_FORWARD, SC_TIME_BACKWARD };
+  const guint outer = l->info.phase;
+  ScTime lead = m->lead;
+  guint32 memory = m->peak;
+  gboolean first = TRUE;
+  for (guint i = 0; i < G_N_ELEMENTS (order); i++)
+    {
+      const ScTimeKind time = order[i];
+      if (m->work[time] == 0 && !(first && i + 1 == G_N_ELEMENTS (order)))
+        continue;
+      ScOp *const op = sc_program_work (l->p, SC_STREAM_COMPUTE, (guint16) time, m->work[time]);
+      op->arg = memory;
+      l->info.phase = time == SC_TIME_RECOMPUTE ? 2 : phase;
+      dress (l, op, lead, sc_time_kind_name (time));
+      memory = SC_NONE;
+      lead = 0;
+      first = FALSE;
+    }
+  l->info.phase = phase;
+  for (guint time = 0; time < SC_N_TIMES; time++)
+    if (m->comm[time] > 0)
+      {
+        const guint32 call = sc_program_add_call (l->p, l->self, (guint16) time, m->comm[time], 0, 0);
+        ScOp *const op = sc_program_call (l->p, SC_STREAM_COMPUTE, call);
+        op->tag = (guint16) time;
+        dress (l, op, 0, sc_time_kind_group ((ScTimeKind) time));
+      }
+  for (guint i = 0; i < m->calls->len; i++)
+    {
+      const MergedCall *const c = &g_array_index (m->calls, MergedCall, i);
+      const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, (ScCommKind) c->comm, FALSE);
+      sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_calls_of (l, comm, (ScCollKind) c->coll, c->bytes, c->n), c->label, 0);
+    }
+  if (m->issue > m->lead || m->after != SC_NONE)
+    {
+      ScOp *const op = sc_program_work (l->p, SC_STREAM_COMPUTE, SC_TIME_FORWARD, 0);
+      op->arg = m->after;
+      dress (l, op, m->issue - m->lead, "");
+    }
+  for (guint g = 0; g < SC_N_GRADES; g++)
+    l->grade_s[g] += m->grade_s[g];
+  l->info.phase = outer;
+}
+
+/* ---- what is merged ---- */
+
+/* Passes over one part of the model. */
+void
+sc_lower_put_unit (Lower *l, const Priced *priced, guint phase)
+{
+  if (l->in->detail == SC_DETAIL_KERNEL)
+    {
+      sc_lower_put_pass (l, priced, phase);
+      return;
+    }
+  Merged *m = g_hash_table_lookup (l->merged, priced);
+  if (m == NULL)
+    {
+      m = sc_lower_merge (l, &priced, 1);
+      g_hash_table_insert (l->merged, GSIZE_TO_POINTER ((gsize) priced), m);
+    }
+  sc_lower_put_merged (l, m, phase);
+}
+
+/* A pass over all of @chunk at once, where nothing waits or is reduced between its layers. */
+gboolean
+sc_lower_put_whole (Lower *l, guint chunk, ScPass pass, guint phase)
+{
+  if (l->in->detail != SC_DETAIL_STAGE)
+    return FALSE;
+  Merged **const m = &l->whole[chunk * SC_N_PASSES + pass];
+  if (*m == NULL)
+    {
+      const ScStageSizes *const sizes = l->in->sizes;
+      const guint j = sc_plan_stage (l->plan, l->at.pp, chunk), first = sc_stage_first_layer (sizes, j), n = sizes->layers[j];
+      const gboolean forward = pass == SC_PASS_FORWARD, embeds = j == 0, ends = j == sizes->n_virtual - 1;
+      const Priced *const embedding = &l->price->embedding[pass], *const head = &l->price->head[pass];
+      g_autofree const Priced **lists = g_new (const Priced *, n + 2);
+      guint k = 0;
+      if (forward ? embeds : ends)
+        lists[k++] = forward ? embedding : head;
+      for (guint i = 0; i < n; i++)
+        lists[k++] = sc_lower_layer_price (l, forward ? first + i : first + n - 1 - i, pass);
+      if (forward ? ends : embeds)
+        lists[k++] = forward ? head : embedding;
+      *m = sc_lower_merge (l, lists, k);
+    }
+  sc_lower_put_merged (l, *m, phase);
+  return TRUE;
+}
