@@ -219,6 +219,8 @@ START_TEST (gpt_layers_save_the_formulas)
 }
 END_TEST
 
+#define N_FLAVOURS 6
+
 /* Every combination of what the lists branch on. */
 static guint
 n_variants (void)
@@ -226,7 +228,36 @@ n_variants (void)
   guint n = 0;
   while (sc_framework_all ()[n] != NULL)
     n++;
-  return n * 3 * 2 * 2 * 2 * 2 * 3;
+  return n * 3 * 2 * 2 * 2 * 2 * 3 * N_FLAVOURS;
+}
+
+/* What published models have beside the plain block. */
+static void
+add_flavour (ScModel *m, guint flavour)
+{
+  switch (flavour)
+    {
+    case 1: /* one norm for attention and MLP side by side (Phi) */
+      m->parallel_attention = m->head_bias = TRUE;
+      m->layer_norms = 1;
+      break;
+    case 2: /* the same with two (GPT-NeoX) */
+      m->parallel_attention = TRUE;
+      break;
+    case 3: /* norms behind both halves as well (Gemma 2) */
+      m->layer_norms = 4;
+      break;
+    case 4: /* tables of another width (OPT-350m) */
+      m->embedding_dim = m->hidden / 2;
+      m->no_final_norm = TRUE;
+      break;
+    case 5: /* biases by part, a norm over all heads, sinks (OLMo 2, gpt-oss) */
+      m->linear_bias = FALSE;
+      m->attention_bias = m->attention_sinks = m->qk_norm = m->qk_norm_full = TRUE;
+      break;
+    default:
+      break;
+    }
 }
 
 static ScWorkload
@@ -238,13 +269,14 @@ variant (guint i, ScFramework *scratch)
   *scratch = *sc_framework_all ()[i % n_frameworks];
   i /= n_frameworks;
   const guint recompute = i % 3, sp = i / 3 % 2, flash = i / 6 % 2, family = i / 12 % 2, dropout = i / 24 % 2;
-  const guint tp = (const guint[]){ 1, 4, 16 }[i / 48 % 3];
+  const guint tp = (const guint[]){ 1, 4, 16 }[i / 48 % 3], flavour = i / 144;
   ScWorkload w = family ? llama (4096, 32, 14336, 32) : gpt (6144, 64, 48);
   w.model.dropout = dropout ? 0.1 : 0;
   w.model.qk_norm = family && dropout;
   w.model.embedding_norm = !family && dropout;
   if (!family && flash)
     w.model.positions = SC_POSITIONS_ALIBI;
+  add_flavour (&w.model, flavour);
   w.plan.tp = tp;
   w.plan.sequence_parallel = sp > 0;
   w.plan.recompute = (ScRecompute) recompute;
@@ -609,6 +641,101 @@ START_TEST (flash_attention_counts_causal_halves)
 }
 END_TEST
 
+/* The bytes that a kernel called @name moves, all of them in a list. */
+static double
+bytes_named (const GArray *items, const char *name)
+{
+  double sum = 0;
+  for (guint i = 0; i < items->len; i++)
+    if (item_at (items, i)->kind == SC_ITEM_KERNEL && g_str_equal (item_at (items, i)->kernel.name, name))
+      sum += item_at (items, i)->kernel.bytes;
+  return sum;
+}
+
+START_TEST (halves_side_by_side_share_a_norm_or_have_their_own)
+{
+  ScWorkload w = llama (4096, 32, 14336, 32);
+  const double rows = 2 * 4096.0 * 8192 / 8;
+  const double sequential = saved (&w);
+  w.model.parallel_attention = TRUE;
+  ck_assert_double_eq (sequential - saved (&w), rows); /* one input */
+  w.model.layer_norms = 1;
+  ck_assert_double_eq (sequential - saved (&w), 2 * rows + 4 * 8192.0 / 8); /* one output and deviation */
+  g_autoptr (GArray) forward = list (&w, sc_layer_forward);
+  g_autoptr (GArray) backward = list (&w, sc_layer_backward);
+  ck_assert_uint_eq (count (forward, -1, -1, "norm 1"), 1);
+  ck_assert_uint_eq (count (forward, -1, -1, "norm 2"), 0);
+  ck_assert_uint_eq (count (backward, -1, -1, "norm 1 backward"), 1);
+  ck_assert_uint_eq (count (backward, -1, -1, "norm 2 backward"), 0);
+  ck_assert_uint_eq (count (backward, -1, -1, "norm gradients add"), 1);
+}
+END_TEST
+
+START_TEST (norms_behind_the_halves_save_what_they_norm)
+{
+  ScWorkload w = llama (4096, 32, 14336, 32);
+  const double two = saved (&w);
+  w.model.layer_norms = 4;
+  ck_assert_double_eq (saved (&w) - two, 2 * (2 * 4096 + 4) * 8192.0 / 8);
+  g_autoptr (GArray) forward = list (&w, sc_layer_forward);
+  g_autoptr (GArray) backward = list (&w, sc_layer_backward);
+  ck_assert_double_eq (bytes_named (forward, "norm behind mlp"), bytes_named (forward, "norm 2"));
+  ck_assert_double_eq (bytes_named (backward, "norm behind attention backward"), bytes_named (backward, "norm 1 backward"));
+}
+END_TEST
+
+START_TEST (tables_of_another_width_are_led_to_hidden_and_back)
+{
+  ScWorkload w = llama (4096, 32, 14336, 32);
+  w.model.embedding_dim = 512;
+  w.model.no_final_norm = w.model.head_bias = TRUE;
+  w.framework = sc_framework_find ("megatron-lm", "2022"); /* biases in kernels of their own */
+  g_autoptr (GArray) embedding = list (&w, sc_embedding_forward);
+  g_autoptr (GArray) head = list (&w, sc_head_forward);
+  g_autoptr (GArray) backward = list (&w, sc_head_backward);
+  const ScKernel *in = kernel_named (embedding, "embedding in"), *out = kernel_named (head, "embedding out");
+  ck_assert (in->m == 1024 && in->n == 4096 && in->k == 512);
+  ck_assert (out->m == 1024 && out->n == 512 && out->k == 4096);
+  ck_assert_uint_eq (kernel_named (head, "logits")->k, 512);
+  ck_assert_ptr_null (kernel_named (head, "final norm"));
+  ck_assert_double_eq (kernel_named (backward, "logits bias gradient")->bytes, 2 * 8192.0 * 128256 / 8);
+}
+END_TEST
+
+START_TEST (biases_by_part_have_their_own_kernels)
+{
+  ScWorkload w = llama (4096, 32, 14336, 32);
+  w.framework = sc_framework_find ("megatron-lm", "2022");
+  static const struct
+  {
+    gboolean qkv, attention, mlp;
+  } rows[] = { { FALSE, FALSE, FALSE }, { TRUE, FALSE, FALSE }, { FALSE, TRUE, FALSE }, { FALSE, FALSE, TRUE } };
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      w.model.qkv_bias = rows[i].qkv;
+      w.model.attention_bias = rows[i].attention;
+      w.model.mlp_bias = rows[i].mlp;
+      g_autoptr (GArray) backward = list (&w, sc_layer_backward);
+      ck_assert_uint_eq (count (backward, -1, -1, "qkv bias gradient"), rows[i].qkv || rows[i].attention);
+      ck_assert_uint_eq (count (backward, -1, -1, "projection bias gradient"), rows[i].attention);
+      ck_assert_uint_eq (count (backward, -1, -1, "fc1 bias gradient"), rows[i].mlp);
+      ck_assert_uint_eq (count (backward, -1, -1, "fc2 bias gradient"), rows[i].mlp);
+    }
+}
+END_TEST
+
+START_TEST (a_norm_over_all_heads_sums_over_the_ranks)
+{
+  ScWorkload w = llama (4096, 32, 14336, 32);
+  w.model.qk_norm = TRUE;
+  g_autoptr (GArray) each = list (&w, sc_layer_forward);
+  w.model.qk_norm_full = TRUE;
+  g_autoptr (GArray) all = list (&w, sc_layer_forward);
+  ck_assert_uint_eq (waited_for (each, SC_COLL_ALL_REDUCE), 0);
+  ck_assert_uint_eq (waited_for (all, SC_COLL_ALL_REDUCE), 1);
+}
+END_TEST
+
 START_TEST (dropout_brings_its_kernels)
 {
   ScWorkload w = gpt (6144, 64, 48);
@@ -777,6 +904,7 @@ layer_suite (void)
 {
   Suite *suite = suite_create ("layer");
   TCase *tc = tcase_create ("memory");
+  tcase_set_timeout (tc, 60);
   tcase_add_loop_test (tc, llama_layers_save_the_table, 0, G_N_ELEMENTS (llama_cases));
   tcase_add_loop_test (tc, gpt_layers_save_the_published_gibibytes, 0, G_N_ELEMENTS (gpt_cases));
   tcase_add_test (tc, gpt_layers_save_the_formulas);
@@ -786,6 +914,7 @@ layer_suite (void)
   tcase_add_test (tc, logits_peak_at_six_bytes_and_keep_four);
   suite_add_tcase (suite, tc);
   tc = tcase_create ("collectives");
+  tcase_set_timeout (tc, 60);
   tcase_add_test (tc, every_started_collective_is_waited_for_and_none_runs_alone);
   tcase_add_test (tc, sequence_parallel_layers_gather_and_scatter);
   tcase_add_test (tc, tensor_parallel_layers_all_reduce);
@@ -793,12 +922,18 @@ layer_suite (void)
   tcase_add_test (tc, boundary_tensors_are_the_worked_ones);
   suite_add_tcase (suite, tc);
   tc = tcase_create ("kernels");
+  tcase_set_timeout (tc, 60);
   tcase_add_test (tc, full_recompute_repeats_the_forward_and_its_collectives);
   tcase_add_test (tc, recompute_that_stops_early_skips_the_down_projection);
   tcase_add_test (tc, selective_recompute_repeats_the_attention_core);
   tcase_add_test (tc, products_of_llama3_70b_on_tp8_are_the_worked_ones);
   tcase_add_test (tc, executed_flops_are_the_models);
   tcase_add_test (tc, flash_attention_counts_causal_halves);
+  tcase_add_test (tc, halves_side_by_side_share_a_norm_or_have_their_own);
+  tcase_add_test (tc, norms_behind_the_halves_save_what_they_norm);
+  tcase_add_test (tc, tables_of_another_width_are_led_to_hidden_and_back);
+  tcase_add_test (tc, biases_by_part_have_their_own_kernels);
+  tcase_add_test (tc, a_norm_over_all_heads_sums_over_the_ranks);
   tcase_add_test (tc, dropout_brings_its_kernels);
   tcase_add_test (tc, unfused_weight_gradients_are_added_by_a_kernel_of_their_own);
   tcase_add_test (tc, replicated_keys_are_computed_on_every_rank);

@@ -57,6 +57,7 @@ flash (Pass *p, const char *name, ScKernelClass class)
     .heads = p->heads,
     .kv_heads = p->kv_heads,
     .head_dim = p->model->head_dim,
+    .v_head_dim = (guint) (p->o / p->heads),
     .queries = p->shape->seq / p->plan->cp,
     .causal = TRUE,
   };
@@ -64,10 +65,10 @@ flash (Pass *p, const char *name, ScKernelClass class)
 }
 
 /* Q, K, V to the attention output.  Births: the core's tensors and PROJ_IN, unless it is @repeated. */
-static void
-core_forward (Pass *p, gboolean repeated)
+void
+sc_pass_core_forward (Pass *p, gboolean repeated)
 {
-  const guint s = p->shape->seq, d = p->model->head_dim;
+  const guint s = p->shape->seq, d = p->model->head_dim, d_v = (guint) (p->o / p->heads);
   const gboolean dropout = p->model->dropout > 0;
   const double output = sc_pass_tensor_bytes (p, PROJ_IN);
   if (p->plan->attention == SC_ATTENTION_FLASH)
@@ -114,7 +115,7 @@ core_forward (Pass *p, gboolean repeated)
       sc_pass_elementwise (p, "attention dropout", 2 * e + p->scores);
     }
   sc_pass_temp (p, output);
-  core_gemm (p, "values", s, d, s);
+  core_gemm (p, "values", s, d_v, s);
   sc_pass_used (p, SOFTMAX_OUT);
   if (dropout)
     {
@@ -130,12 +131,12 @@ core_forward (Pass *p, gboolean repeated)
 }
 
 /* d(attention output), a temporary that it frees, to dQ, dK, dV in one tensor, which is a temporary left behind. */
-static void
-core_backward (Pass *p)
+void
+sc_pass_core_backward (Pass *p)
 {
-  const guint s = p->shape->seq, d = p->model->head_dim;
+  const guint s = p->shape->seq, d = p->model->head_dim, d_v = (guint) (p->o / p->heads);
   const double output = sc_pass_tensor_bytes (p, PROJ_IN);
-  const double parts = p->e * (p->q + 2 * p->kv) * p->t;
+  const double parts = p->e * (p->q + p->kv + p->v) * p->t;
   if (p->plan->attention == SC_ATTENTION_FLASH)
     {
       /* dQ adds up in fp32 beside the result */
@@ -150,9 +151,9 @@ core_backward (Pass *p)
       const double e = p->e * p->scores;
       sc_pass_spent_on_weights (p, PROJ_IN);
       sc_pass_temp (p, e);
-      core_gemm (p, "values dgrad", s, s, d);
-      sc_pass_temp (p, p->e * p->q * p->t);
-      core_gemm (p, "values wgrad", s, d, s);
+      core_gemm (p, "values dgrad", s, s, d_v);
+      sc_pass_temp (p, p->e * p->o * p->t);
+      core_gemm (p, "values wgrad", s, d_v, s);
       if (p->model->dropout > 0)
         {
           sc_pass_spent (p, ATTENTION_DROPPED);
@@ -169,15 +170,21 @@ core_backward (Pass *p)
       core_gemm (p, "scores dgrad", s, d, s);
       core_gemm (p, "scores wgrad", s, d, s);
       sc_pass_temp (p, -e);
-      sc_pass_temp (p, parts - 3 * p->e * p->q * p->t); /* groups of queries add up into fewer keys and values */
+      sc_pass_temp (p, parts - p->e * (2 * p->q + p->o) * p->t); /* groups of queries add up into fewer keys and values */
     }
+  if (p->model->attention_sinks)
+    sc_pass_reduction (p, "attention sinks gradient", 8.0 * p->heads * p->t); /* of each head over its tokens, from what the core leaves in fp32 */
   sc_pass_spent (p, QK);
   sc_pass_spent (p, V);
   sc_pass_temp (p, -output);
+}
 
-  sc_pass_temp (p, parts);
-  sc_pass_operation (p, "qkv gradient concatenate", SC_OP_COPY, 2 * parts, 0);
-  sc_pass_temp (p, -parts);
+/* A norm over all heads sums squares over the ranks that hold them: of Q and of K, in fp32. */
+static void
+qk_norm_sums (Pass *p, const char *name)
+{
+  if (p->model->qk_norm_full && p->split)
+    sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_REDUCE, name, 2 * 4 * p->t);
 }
 
 void
@@ -199,7 +206,7 @@ sc_pass_attention_forward (Pass *p)
   sc_pass_born (p, V);
   sc_pass_column_forward (p, &linear_qkv, width);
   sc_pass_used (p, NORM1_OUT);
-  if (!p->fw->fused_bias && (p->model->linear_bias || p->model->qkv_bias))
+  if (!p->fw->fused_bias && sc_pass_has_qkv_bias (p))
     sc_pass_elementwise (p, "qkv bias", 2 * p->e * width * p->t);
   if (p->kv_heads > 1 && p->kv_heads < p->heads)
     sc_pass_operation (p, "query copy", SC_OP_COPY, 2 * p->e * p->q * p->t, 0); /* Q's heads stand between their keys and values */
@@ -209,6 +216,7 @@ sc_pass_attention_forward (Pass *p)
         sc_pass_temp (p, parts);
       else
         sc_pass_born (p, QK);
+      qk_norm_sums (p, "qk norm sums");
       sc_pass_reduction (p, "qk norm", 2 * parts);
       sc_pass_used (p, QK_NORM_IN);
     }
@@ -218,7 +226,7 @@ sc_pass_attention_forward (Pass *p)
       rotary (p);
       sc_pass_temp (p, -parts);
     }
-  core_forward (p, FALSE);
+  sc_pass_core_forward (p, FALSE);
   sc_pass_used (p, QK);
   sc_pass_used (p, V);
   sc_pass_row_forward (p, &linear_proj, p->q);
@@ -228,7 +236,7 @@ sc_pass_attention_forward (Pass *p)
 static void
 qkv_bias_gradient (Pass *p, double bytes)
 {
-  if (!p->fw->fused_bias && (p->model->linear_bias || p->model->qkv_bias))
+  if (!p->fw->fused_bias && sc_pass_has_qkv_bias (p))
     sc_pass_reduction (p, linear_qkv.bias_grad, bytes);
 }
 
@@ -242,14 +250,18 @@ sc_pass_attention_backward (Pass *p)
   if (p->shape->kind.recompute == SC_RECOMPUTE_SELECTIVE)
     {
       p->time = SC_TIME_RECOMPUTE;
-      core_forward (p, TRUE);
+      sc_pass_core_forward (p, TRUE);
       p->time = SC_TIME_BACKWARD;
     }
-  core_backward (p);
+  sc_pass_core_backward (p);
+  sc_pass_temp (p, parts);
+  sc_pass_operation (p, "qkv gradient concatenate", SC_OP_COPY, 2 * parts, 0);
+  sc_pass_temp (p, -parts);
   if (p->model->positions == SC_POSITIONS_ROPE)
     rotary (p);
   if (p->model->qk_norm)
     {
+      qk_norm_sums (p, "qk norm gradient sums");
       sc_pass_reduction (p, "qk norm backward", 3 * p->e * (p->q + p->kv) * p->t);
       sc_pass_spent (p, QK_NORM_IN);
     }

@@ -8,11 +8,41 @@ static const Linear linear_head = {
   "logits dgrad",
   "logits wgrad",
   "logits gradient add",
-  NULL,
+  "logits bias gradient",
   "logits all-gather",
   "logits input all-gather",
   "logits gradient reduce",
 };
+
+/* Matrices between tables of another width and the layers (OPT-350m), which every rank of the TP group holds. */
+static const Linear linear_way_in = { "embedding in", "embedding in dgrad", "embedding in wgrad", "embedding in gradient add", NULL, NULL, NULL, NULL };
+static const Linear linear_way_out = { "embedding out", "embedding out dgrad", "embedding out wgrad", "embedding out gradient add", NULL, NULL, NULL, NULL };
+
+/* Width of the tables. */
+static double
+table_width (const Pass *p)
+{
+  return p->model->embedding_dim > 0 ? p->model->embedding_dim : p->h;
+}
+
+static gboolean
+has_ways (const Pass *p)
+{
+  return table_width (p) != p->h;
+}
+
+/* Of this rank's rows of a tensor as wide as the tables, and of all of it. */
+static double
+table_rows_bytes (const Pass *p)
+{
+  return p->e * table_width (p) * p->t_sp;
+}
+
+static double
+table_full_bytes (const Pass *p)
+{
+  return p->e * table_width (p) * p->t;
+}
 
 static double
 vocab_rank (const Pass *p)
@@ -20,11 +50,18 @@ vocab_rank (const Pass *p)
   return ceil ((double) p->model->vocab / p->plan->tp);
 }
 
-/* What the embedding saves: token ids (8 bytes), the norm's input, the dropout mask. */
+/* What the embedding saves: token ids (8 bytes) and what leads in from a table of another width, for the weights; the norm's input,
+ * the dropout mask. */
+static double
+embedding_saved_for_weights (const Pass *p)
+{
+  return 8 * p->t + (has_ways (p) ? table_rows_bytes (p) : 0);
+}
+
 static double
 embedding_saved (const Pass *p)
 {
-  double bytes = 8 * p->t;
+  double bytes = embedding_saved_for_weights (p);
   if (p->model->embedding_norm)
     bytes += sc_pass_rows_bytes (p);
   if (p->model->dropout > 0)
@@ -37,17 +74,23 @@ sc_embedding_forward (const ScLayerShape *shape, GArray *items)
 {
   Pass p = sc_pass_new (shape, items, SC_TIME_FORWARD);
   sc_pass_mem (&p, SC_MEM_ACTIVATIONS, embedding_saved (&p));
-  sc_pass_temp (&p, sc_pass_full_bytes (&p));
-  sc_pass_operation (&p, "embedding", SC_OP_EMBEDDING, 2 * sc_pass_full_bytes (&p), 0);
+  sc_pass_temp (&p, table_full_bytes (&p));
+  sc_pass_operation (&p, "embedding", SC_OP_EMBEDDING, 2 * table_full_bytes (&p), 0);
   if (p.split)
     {
-      sc_pass_elementwise (&p, "embedding mask", sc_pass_full_bytes (&p)); /* zeroes the rows of other ranks' tokens */
+      sc_pass_elementwise (&p, "embedding mask", table_full_bytes (&p)); /* zeroes the rows of other ranks' tokens */
       if (p.sp)
-        sc_pass_temp (&p, sc_pass_rows_bytes (&p));
+        sc_pass_temp (&p, table_rows_bytes (&p));
       sc_pass_collective (&p, SC_ITEM_COLLECTIVE, SC_COMM_TP, p.sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, "embedding reduce",
-                  sc_pass_full_bytes (&p));
+                  table_full_bytes (&p));
       if (p.sp)
-        sc_pass_temp (&p, -sc_pass_full_bytes (&p));
+        sc_pass_temp (&p, -table_full_bytes (&p));
+    }
+  if (has_ways (&p))
+    {
+      sc_pass_temp (&p, sc_pass_rows_bytes (&p));
+      sc_pass_gemm (&p, linear_way_in.fprop, SC_GEMM_TN, p.t_sp, p.h, table_width (&p));
+      sc_pass_temp (&p, -table_rows_bytes (&p));
     }
   if (p.model->positions == SC_POSITIONS_LEARNED)
     sc_pass_elementwise (&p, "positions", 3 * sc_pass_rows_bytes (&p));
@@ -73,23 +116,30 @@ embedding_input (Pass *p)
 static void
 embedding_weights (Pass *p)
 {
-  const double table = vocab_rank (p) * p->h;
+  const double table = vocab_rank (p) * table_width (p);
   if (p->model->positions == SC_POSITIONS_LEARNED)
     sc_pass_reduction (p, "positions gradient", sc_pass_rows_bytes (p));
+  if (has_ways (p))
+    {
+      sc_pass_temp (p, table_rows_bytes (p));
+      sc_pass_gemm (p, linear_way_in.dgrad, SC_GEMM_NN, p->t_sp, table_width (p), p->h);
+      sc_pass_weight_gradient_over (p, &linear_way_in, p->h, table_width (p), p->t_sp);
+      sc_pass_temp (p, -sc_pass_rows_bytes (p));
+    }
   if (p->sp)
     {
-      sc_pass_temp (p, sc_pass_full_bytes (p));
-      sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, "embedding gradient all-gather", sc_pass_full_bytes (p));
+      sc_pass_temp (p, table_full_bytes (p));
+      sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, "embedding gradient all-gather", table_full_bytes (p));
     }
   /* autograd makes a dense gradient of the table: zeroed, then one row added per token, then added to the buffer */
   sc_pass_temp (p, p->e * table);
   sc_pass_elementwise (p, "embedding gradient zero", p->e * table);
-  sc_pass_operation (p, "embedding gradient", SC_OP_EMBEDDING_BACKWARD, sc_pass_full_bytes (p) + 8 * p->h * p->t, 0);
+  sc_pass_operation (p, "embedding gradient", SC_OP_EMBEDDING_BACKWARD, table_full_bytes (p) + 8 * table_width (p) * p->t, 0);
   sc_pass_elementwise (p, "embedding gradient add", (p->e + 2 * p->grad) * table);
   sc_pass_temp (p, -p->e * table);
   if (p->sp)
-    sc_pass_temp (p, -sc_pass_full_bytes (p));
-  sc_pass_temp (p, -sc_pass_rows_bytes (p));
+    sc_pass_temp (p, -table_full_bytes (p));
+  sc_pass_temp (p, -table_rows_bytes (p));
 }
 
 void
@@ -106,7 +156,7 @@ sc_embedding_backward_input (const ScLayerShape *shape, GArray *items)
 {
   Pass p = sc_pass_new (shape, items, SC_TIME_BACKWARD);
   embedding_input (&p);
-  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, 8 * p.t - embedding_saved (&p)); /* but for the ids */
+  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, embedding_saved_for_weights (&p) - embedding_saved (&p));
 }
 
 void
@@ -114,13 +164,33 @@ sc_embedding_backward_weight (const ScLayerShape *shape, GArray *items)
 {
   Pass p = sc_pass_new (shape, items, SC_TIME_BACKWARD);
   embedding_weights (&p);
-  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, -8 * p.t);
+  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, -embedding_saved_for_weights (&p));
 }
 
+/* The input of the logits. */
+static double
+head_saved_for_weights (const Pass *p)
+{
+  return table_rows_bytes (p);
+}
+
+/* With the input of the final norm, and its output where that is not the logits' input. */
 static double
 head_saved (const Pass *p)
 {
-  return 2 * sc_pass_rows_bytes (p) + sc_pass_tensor_bytes (p, NORM1_STATS); /* input and output of the final norm */
+  double bytes = head_saved_for_weights (p);
+  if (!p->model->no_final_norm)
+    bytes += sc_pass_rows_bytes (p) + sc_pass_tensor_bytes (p, NORM1_STATS);
+  if (has_ways (p))
+    bytes += sc_pass_rows_bytes (p);
+  return bytes;
+}
+
+static void
+logits_bias_gradient (Pass *p, double n)
+{
+  if (p->model->head_bias && !p->fw->fused_bias)
+    sc_pass_reduction (p, linear_head.bias_grad, p->e * n);
 }
 
 static void
@@ -137,9 +207,14 @@ sc_head_forward (const ScLayerShape *shape, GArray *items)
   const double width = vocab_rank (&p);
   const double n = p.t * width;
   sc_pass_mem (&p, SC_MEM_ACTIVATIONS, head_saved (&p));
-  sc_pass_norm_forward (&p, "final norm");
+  if (!p.model->no_final_norm)
+    sc_pass_norm_forward (&p, "final norm");
+  if (has_ways (&p))
+    sc_pass_gemm (&p, linear_way_out.fprop, SC_GEMM_TN, p.t_sp, table_width (&p), p.h);
   sc_pass_mem (&p, SC_MEM_LOGITS, p.e * n);
-  sc_pass_column_forward (&p, &linear_head, width);
+  sc_pass_column_forward_from (&p, &linear_head, table_width (&p), width);
+  if (p.model->head_bias && !p.fw->fused_bias)
+    sc_pass_elementwise (&p, "logits bias", 2 * p.e * n);
 
   /* Cross entropy over a split vocabulary works on an fp32 copy, which becomes the softmax that backward needs. */
   sc_pass_mem (&p, SC_MEM_LOGITS, 4 * n);
@@ -181,13 +256,26 @@ head_backward (const ScLayerShape *shape, Part part, GArray *items)
       sc_pass_operation (&p, "loss: gradient to 16 bits", SC_OP_CAST, (4 + p.e) * n, 0);
     }
   sc_pass_mem (&p, SC_MEM_LOGITS, -4 * n);
-  sc_pass_column_backward (&p, &linear_head, width);
+  if (part == PART_WHOLE)
+    logits_bias_gradient (&p, n);
+  sc_pass_column_backward_from (&p, &linear_head, table_width (&p), width);
   if (part == PART_WHOLE)
     sc_pass_mem (&p, SC_MEM_LOGITS, -p.e * n);
-  sc_pass_temp (&p, sc_pass_rows_bytes (&p));
-  sc_pass_norm_backward (&p, "final norm backward");
-  sc_pass_temp (&p, -2 * sc_pass_rows_bytes (&p)); /* the norm's output gradient; its input gradient is handed on */
-  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, (part == PART_WHOLE ? 0 : sc_pass_rows_bytes (&p)) - head_saved (&p)); /* the output of the norm stays */
+  if (has_ways (&p))
+    {
+      sc_pass_temp (&p, sc_pass_rows_bytes (&p));
+      sc_pass_gemm (&p, linear_way_out.dgrad, SC_GEMM_NN, p.t_sp, p.h, table_width (&p));
+      sc_pass_weight_gradient_over (&p, &linear_way_out, table_width (&p), p.h, p.t_sp);
+      sc_pass_temp (&p, -table_rows_bytes (&p));
+    }
+  if (!p.model->no_final_norm)
+    {
+      sc_pass_temp (&p, sc_pass_rows_bytes (&p));
+      sc_pass_norm_backward (&p, "final norm backward");
+      sc_pass_temp (&p, -sc_pass_rows_bytes (&p)); /* the norm's output gradient */
+    }
+  sc_pass_temp (&p, -sc_pass_rows_bytes (&p)); /* the gradient of the input: handed on */
+  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, (part == PART_WHOLE ? 0 : head_saved_for_weights (&p)) - head_saved (&p));
 }
 
 void
@@ -208,7 +296,8 @@ sc_head_backward_weight (const ScLayerShape *shape, GArray *items)
   Pass p = sc_pass_new (shape, items, SC_TIME_BACKWARD);
   p.part = PART_WEIGHT;
   const double width = vocab_rank (&p);
-  sc_pass_column_weights (&p, &linear_head, width);
+  logits_bias_gradient (&p, p.t * width);
+  sc_pass_column_weights_from (&p, &linear_head, table_width (&p), width);
   sc_pass_mem (&p, SC_MEM_LOGITS, -p.e * p.t * width);
-  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, -sc_pass_rows_bytes (&p));
+  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, -head_saved_for_weights (&p));
 }

@@ -2,18 +2,38 @@
 /* layer-linear.c - linear layers split over the tensor-parallel group, norms, residuals. */
 #include "models/layer-pass.h"
 
+/* Bytes of a tensor @width wide over all tokens, and of this rank's rows of it. */
+static double
+full_bytes_of (const Pass *p, double width)
+{
+  return p->e * width * p->t;
+}
+
+static double
+rows_bytes_of (const Pass *p, double width)
+{
+  return p->e * width * p->t_sp;
+}
+
 /* Y[T, n_out] = X W: with sequence parallelism the rows of X are gathered first.  The output is the caller's. */
+void
+sc_pass_column_forward_from (Pass *p, const Linear *l, double n_in, double n_out)
+{
+  const double full = full_bytes_of (p, n_in);
+  if (p->sp)
+    {
+      sc_pass_temp (p, full);
+      sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->gather, full);
+    }
+  sc_pass_gemm (p, l->fprop, SC_GEMM_TN, p->t, n_out, n_in);
+  if (p->sp)
+    sc_pass_temp (p, -full);
+}
+
 void
 sc_pass_column_forward (Pass *p, const Linear *l, double n_out)
 {
-  if (p->sp)
-    {
-      sc_pass_temp (p, sc_pass_full_bytes (p));
-      sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->gather, sc_pass_full_bytes (p));
-    }
-  sc_pass_gemm (p, l->fprop, SC_GEMM_TN, p->t, n_out, p->h);
-  if (p->sp)
-    sc_pass_temp (p, -sc_pass_full_bytes (p));
+  sc_pass_column_forward_from (p, l, p->h, n_out);
 }
 
 /* Y[T, h] = X[T, n_in] W, summed over the ranks; leaves a temporary of rows_bytes(). */
@@ -35,72 +55,92 @@ sc_pass_row_forward (Pass *p, const Linear *l, double n_in)
 }
 
 void
-sc_pass_weight_gradient (Pass *p, const Linear *l, double n_out, double n_in)
+sc_pass_weight_gradient_over (Pass *p, const Linear *l, double n_out, double n_in, double rows)
 {
-  const guint64 m = (guint64) n_out, n = (guint64) n_in, k = (guint64) p->t;
+  const guint64 m = (guint64) n_out, n = (guint64) n_in, k = (guint64) rows;
   if (p->fw->fused_wgrad)
     {
       sc_pass_kernel (p, sc_kernel_gemm_accumulate (l->wgrad, p->plan->dtype, p->plan->grad_dtype, m, n, k));
       return;
     }
   sc_pass_temp (p, p->e * n_out * n_in);
-  sc_pass_gemm (p, l->wgrad, SC_GEMM_NT, n_out, n_in, p->t);
+  sc_pass_gemm (p, l->wgrad, SC_GEMM_NT, n_out, n_in, rows);
   sc_pass_elementwise (p, l->add, (p->e + 2 * p->grad) * n_out * n_in);
   sc_pass_temp (p, -p->e * n_out * n_in);
 }
 
+void
+sc_pass_weight_gradient (Pass *p, const Linear *l, double n_out, double n_in)
+{
+  sc_pass_weight_gradient_over (p, l, n_out, n_in, p->t);
+}
+
 /* From dY[T, n_out], which is the caller's, to dX: leaves a temporary of rows_bytes(). */
 void
-sc_pass_column_backward (Pass *p, const Linear *l, double n_out)
+sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_out)
 {
+  const double full = full_bytes_of (p, n_in), own = rows_bytes_of (p, n_in);
   const gboolean async = p->split && p->fw->async_tp_backward;
   const ScItemKind kind = async ? SC_ITEM_COLLECTIVE_START : SC_ITEM_COLLECTIVE;
   if (p->part == PART_INPUT) /* nothing is left that its collective could run beside */
     {
-      sc_pass_temp (p, sc_pass_full_bytes (p));
-      sc_pass_gemm (p, l->dgrad, SC_GEMM_NN, p->t, p->h, n_out);
+      sc_pass_temp (p, full);
+      sc_pass_gemm (p, l->dgrad, SC_GEMM_NN, p->t, n_in, n_out);
       if (p->sp)
-        sc_pass_temp (p, sc_pass_rows_bytes (p));
+        sc_pass_temp (p, own);
       if (p->split)
-        sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, sc_pass_full_bytes (p));
+        sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, full);
       if (p->sp)
-        sc_pass_temp (p, -sc_pass_full_bytes (p));
+        sc_pass_temp (p, -full);
       return;
     }
   if (p->sp)
     {
-      sc_pass_temp (p, sc_pass_full_bytes (p)); /* the input's rows, gathered again for the weight gradient */
-      sc_pass_collective (p, kind, SC_COMM_TP, SC_COLL_ALL_GATHER, l->regather, sc_pass_full_bytes (p));
+      sc_pass_temp (p, full); /* the input's rows, gathered again for the weight gradient */
+      sc_pass_collective (p, kind, SC_COMM_TP, SC_COLL_ALL_GATHER, l->regather, full);
     }
-  sc_pass_temp (p, sc_pass_full_bytes (p));
-  sc_pass_gemm (p, l->dgrad, SC_GEMM_NN, p->t, p->h, n_out);
+  sc_pass_temp (p, full);
+  sc_pass_gemm (p, l->dgrad, SC_GEMM_NN, p->t, n_in, n_out);
   if (p->sp && async)
     sc_pass_wait (p, SC_COMM_TP);
   if (p->sp)
-    sc_pass_temp (p, sc_pass_rows_bytes (p));
+    sc_pass_temp (p, own);
   if (async)
-    sc_pass_collective (p, kind, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, sc_pass_full_bytes (p));
-  sc_pass_weight_gradient (p, l, n_out, p->h);
+    sc_pass_collective (p, kind, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, full);
+  sc_pass_weight_gradient (p, l, n_out, n_in);
   if (async)
     sc_pass_wait (p, SC_COMM_TP);
   else if (p->split)
-    sc_pass_collective (p, kind, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, sc_pass_full_bytes (p));
+    sc_pass_collective (p, kind, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, full);
   if (p->sp)
-    sc_pass_temp (p, -2 * sc_pass_full_bytes (p));
+    sc_pass_temp (p, -2 * full);
+}
+
+void
+sc_pass_column_backward (Pass *p, const Linear *l, double n_out)
+{
+  sc_pass_column_backward_from (p, l, p->h, n_out);
 }
 
 /* The weight gradient alone, of a saved input whose rows are gathered now. */
 void
-sc_pass_column_weights (Pass *p, const Linear *l, double n_out)
+sc_pass_column_weights_from (Pass *p, const Linear *l, double n_in, double n_out)
 {
+  const double full = full_bytes_of (p, n_in);
   if (p->sp)
     {
-      sc_pass_temp (p, sc_pass_full_bytes (p));
-      sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->regather, sc_pass_full_bytes (p));
+      sc_pass_temp (p, full);
+      sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->regather, full);
     }
-  sc_pass_weight_gradient (p, l, n_out, p->h);
+  sc_pass_weight_gradient (p, l, n_out, n_in);
   if (p->sp)
-    sc_pass_temp (p, -sc_pass_full_bytes (p));
+    sc_pass_temp (p, -full);
+}
+
+void
+sc_pass_column_weights (Pass *p, const Linear *l, double n_out)
+{
+  sc_pass_column_weights_from (p, l, p->h, n_out);
 }
 
 /* From dY's rows, which are the caller's, to dX[T, n_in]: leaves a temporary of that size.  Without the weight gradient
@@ -135,43 +175,113 @@ sc_pass_norm_backward (Pass *p, const char *name)
              p->model->hidden);
 }
 
-/* bias, dropout and residual behind a row-parallel layer */
+/* How a half's end is called in traces, and the tensors of it. */
+static const struct
+{
+  const char *fused, *bias, *dropout, *add, *dropout_backward, *bias_grad, *norm, *norm_backward;
+  Tensor mask, norm_in, norm_stats;
+} halves[] = {
+  [ATTENTION_HALF] = { "attention residual", "projection bias", "projection dropout", "attention residual", "projection dropout backward",
+                       "projection bias gradient", "norm behind attention", "norm behind attention backward", PROJ_MASK, POST1_IN, POST1_STATS },
+  [MLP_HALF] = { "mlp residual", "fc2 bias", "mlp dropout", "mlp residual", "mlp dropout backward", "fc2 bias gradient", "norm behind mlp",
+                 "norm behind mlp backward", MLP_MASK, POST2_IN, POST2_STATS },
+};
+
+/* Does a row-parallel product stand at the end of the half, whose weights wait for the output gradient? */
+static gboolean
+ends_in_product (const Pass *p)
+{
+  return p->half == ATTENTION_HALF || !p->shape->kind.experts || p->model->shared_experts > 0;
+}
+
+gboolean
+sc_pass_has_qkv_bias (const Pass *p)
+{
+  return p->model->linear_bias || p->model->qkv_bias || p->model->attention_bias;
+}
+
+gboolean
+sc_pass_has_mlp_bias (const Pass *p)
+{
+  return p->model->linear_bias || p->model->mlp_bias;
+}
+
+gboolean
+sc_pass_has_row_bias (const Pass *p)
+{
+  if (p->half == ATTENTION_HALF)
+    return p->model->linear_bias || p->model->attention_bias;
+  return sc_pass_has_mlp_bias (p) && ends_in_product (p);
+}
+
+static gboolean
+has_post_norm (const Pass *p)
+{
+  return p->model->layer_norms > 2;
+}
+
+/* Is the half's output gradient a tensor of its own, not the residual's? */
+static gboolean
+own_gradient (const Pass *p)
+{
+  return p->model->dropout > 0 || has_post_norm (p);
+}
+
+/* Behind a half, whose output is the caller's: a norm, where there is one, bias, dropout and residual.  The norm's output takes the
+ * place of the half's. */
 void
-sc_pass_residual_forward (Pass *p, const char *fused, const char *bias, const char *dropout, const char *add)
+sc_pass_residual_forward (Pass *p)
 {
   const double elements = p->h * p->t_sp;
   const double mask = p->model->dropout > 0 ? 1 : 0;
-  if (p->fw->fused_dropout_add)
+  if (has_post_norm (p))
     {
-      sc_pass_operation (p, fused, SC_OP_DROPOUT_ADD, (3 * p->e + mask) * elements, 0);
-      return;
+      sc_pass_born (p, halves[p->half].norm_in);
+      sc_pass_born (p, halves[p->half].norm_stats);
+      sc_pass_norm_forward (p, halves[p->half].norm);
+      sc_pass_used (p, halves[p->half].norm_in);
+      sc_pass_used (p, halves[p->half].norm_stats);
     }
-  if (p->model->linear_bias)
-    sc_pass_elementwise (p, bias, 2 * p->e * elements);
-  if (mask > 0)
-    sc_pass_elementwise (p, dropout, (2 * p->e + mask) * elements);
-  sc_pass_operation (p, add, SC_OP_ADD, 3 * p->e * elements, 0);
+  sc_pass_born (p, halves[p->half].mask);
+  if (p->fw->fused_dropout_add)
+    sc_pass_operation (p, halves[p->half].fused, SC_OP_DROPOUT_ADD, (3 * p->e + mask) * elements, 0);
+  else
+    {
+      if (sc_pass_has_row_bias (p))
+        sc_pass_elementwise (p, halves[p->half].bias, 2 * p->e * elements);
+      if (mask > 0)
+        sc_pass_elementwise (p, halves[p->half].dropout, (2 * p->e + mask) * elements);
+      sc_pass_operation (p, halves[p->half].add, SC_OP_ADD, 3 * p->e * elements, 0);
+    }
+  sc_pass_used (p, halves[p->half].mask);
 }
 
-/* Leaves a temporary of rows_bytes() if there is dropout; else the residual's gradient serves as it is. */
+/* Leaves a temporary of rows_bytes() if there is dropout or a norm behind the half; else the residual's gradient serves as it is. */
 void
-sc_pass_residual_backward (Pass *p, const char *dropout, const char *bias_grad, Tensor mask)
+sc_pass_residual_backward (Pass *p)
 {
+  if (own_gradient (p))
+    sc_pass_temp (p, sc_pass_rows_bytes (p));
   if (p->model->dropout > 0)
     {
-      sc_pass_temp (p, sc_pass_rows_bytes (p));
-      sc_pass_elementwise (p, dropout, (2 * p->e + 1) * p->h * p->t_sp);
-      sc_pass_spent (p, mask);
+      sc_pass_elementwise (p, halves[p->half].dropout_backward, (2 * p->e + 1) * p->h * p->t_sp);
+      sc_pass_spent (p, halves[p->half].mask);
     }
-  if (p->model->linear_bias && p->part == PART_WHOLE)
-    sc_pass_reduction (p, bias_grad, sc_pass_rows_bytes (p));
+  if (has_post_norm (p)) /* in place */
+    {
+      sc_pass_norm_backward (p, halves[p->half].norm_backward);
+      sc_pass_spent (p, halves[p->half].norm_in);
+      sc_pass_spent (p, halves[p->half].norm_stats);
+    }
+  if (sc_pass_has_row_bias (p) && p->part == PART_WHOLE)
+    sc_pass_reduction (p, halves[p->half].bias_grad, sc_pass_rows_bytes (p));
 }
 
 /* The temporary that residual_backward() left, now spent, unless it is the output gradient that the weights wait for. */
 void
 sc_pass_residual_done (Pass *p)
 {
-  if (p->model->dropout > 0 && (p->part == PART_WHOLE || p->sp))
+  if (own_gradient (p) && (p->part == PART_WHOLE || p->sp || !ends_in_product (p)))
     sc_pass_temp (p, -sc_pass_rows_bytes (p));
 }
 
@@ -180,7 +290,7 @@ sc_pass_residual_done (Pass *p)
 void
 sc_pass_residual_summed (Pass *p)
 {
-  if (p->model->dropout > 0 || p->part == PART_WHOLE || p->sp)
+  if (own_gradient (p) || p->part == PART_WHOLE || p->sp || !ends_in_product (p))
     sc_pass_temp (p, -sc_pass_rows_bytes (p));
 }
 
@@ -188,7 +298,7 @@ sc_pass_residual_summed (Pass *p)
 void
 sc_pass_row_weights (Pass *p, const Linear *l, double n_in, Tensor input)
 {
-  if (p->model->linear_bias)
+  if (sc_pass_has_row_bias (p))
     sc_pass_reduction (p, l->bias_grad, sc_pass_rows_bytes (p));
   sc_pass_weight_gradient (p, l, p->h, n_in);
   sc_pass_spent (p, input);

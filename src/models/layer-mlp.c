@@ -28,7 +28,7 @@ activation_forward (Pass *p)
       sc_pass_operation (p, p->model->gated_mlp ? "swiglu" : "gelu", p->model->gated_mlp ? SC_OP_SWIGLU : SC_OP_GELU, (in + 1) * b, 0);
       return;
     }
-  if (p->model->linear_bias && !p->fw->fused_bias)
+  if (sc_pass_has_mlp_bias (p) && !p->fw->fused_bias)
     sc_pass_elementwise (p, "fc1 bias", 2 * in * b);
   sc_pass_elementwise (p, p->model->gated_mlp ? "silu" : "gelu", 2 * b);
   if (p->model->gated_mlp)
@@ -38,7 +38,7 @@ activation_forward (Pass *p)
 static void
 fc1_bias_gradient (Pass *p, double bytes)
 {
-  if (p->model->linear_bias && !p->fw->fused_bias)
+  if (sc_pass_has_mlp_bias (p) && !p->fw->fused_bias)
     sc_pass_reduction (p, linear_fc1.bias_grad, bytes);
 }
 

@@ -10,6 +10,7 @@ sc_pass_new (const ScLayerShape *shape, GArray *items, ScTimeKind time)
   const ScPlan *plan = shape->plan;
   const guint heads = model->heads / plan->tp;
   const guint kv_heads = MAX (model->kv_heads / plan->tp, 1); /* replicated where tp exceeds them */
+  const guint v_dim = model->mla.kv_lora_rank > 0 ? model->mla.v_head_dim : model->head_dim;
   return (Pass){
     .shape = shape,
     .model = model,
@@ -24,7 +25,9 @@ sc_pass_new (const ScLayerShape *shape, GArray *items, ScTimeKind time)
     .t_sp = shape->tokens_sp,
     .q = (double) heads * model->head_dim,
     .kv = (double) kv_heads * model->head_dim,
-    .f = (double) model->ffn / plan->tp,
+    .v = (double) kv_heads * v_dim,
+    .o = (double) heads * v_dim,
+    .f = (double) (shape->kind.experts ? model->shared_experts * model->expert_ffn : model->ffn) / plan->tp,
     .scores = shape->tokens * shape->seq * heads,
     .grad = sc_dtype_bytes (plan->grad_dtype),
     .heads = heads,
@@ -38,24 +41,35 @@ double
 sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
 {
   const gboolean dropout = p->model->dropout > 0;
-  const gboolean unfused = p->plan->attention == SC_ATTENTION_UNFUSED;
+  const gboolean unfused = p->plan->attention == SC_ATTENTION_UNFUSED, post_norms = p->model->layer_norms > 2;
+  /* reciprocal deviation in fp32; the GPT table of MODELLING 3.4 leaves LayerNorm's 8 bytes a token out */
+  const double stats = p->model->norm == SC_NORM_RMSNORM ? 4 * p->t_sp : 0;
   switch (tensor)
     {
     case NORM1_IN:
-    case NORM1_OUT:
+      return sc_pass_rows_bytes (p);
+    case NORM1_OUT: /* a norm that both halves share has its output until both are done */
+      return p->model->layer_norms == 1 ? 0 : sc_pass_rows_bytes (p);
     case NORM2_IN:
+      return p->model->parallel_attention ? 0 : sc_pass_rows_bytes (p);
     case NORM2_OUT:
-      return p->e * p->h * p->t_sp;
+      return sc_pass_rows_bytes (p);
+    case POST1_IN:
+    case POST2_IN:
+      return post_norms ? sc_pass_rows_bytes (p) : 0;
     case NORM1_STATS:
+      return stats;
     case NORM2_STATS:
-      /* reciprocal deviation in fp32; the GPT table of MODELLING 3.4 leaves LayerNorm's 8 bytes a token out */
-      return p->model->norm == SC_NORM_RMSNORM ? 4 * p->t_sp : 0;
+      return p->model->layer_norms == 1 ? 0 : stats;
+    case POST1_STATS:
+    case POST2_STATS:
+      return post_norms ? stats : 0;
     case QK_NORM_IN:
       return p->model->qk_norm ? p->e * (p->q + p->kv) * p->t : 0;
     case QK:
       return p->e * (p->q + p->kv) * p->t;
     case V:
-      return p->e * p->kv * p->t;
+      return p->e * p->v * p->t;
     case SOFTMAX_OUT:
       return unfused ? p->e * p->scores : 0;
     case ATTENTION_MASK:
@@ -65,7 +79,7 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
     case FLASH_LSE:
       return unfused ? 0 : 4.0 * p->heads * p->t;
     case PROJ_IN:
-      return p->e * p->q * p->t;
+      return p->e * p->o * p->t;
     case PROJ_MASK:
     case MLP_MASK:
       return dropout ? p->h * p->t_sp : 0;

@@ -19,14 +19,25 @@ typedef enum
   FLASH_LSE, /* flash attention: log-sum-exp */
   PROJ_IN,   /* attention output */
   PROJ_MASK,
+  POST1_IN, /* attention's output, where a norm stands behind it too */
+  POST1_STATS,
   NORM2_IN,
   NORM2_STATS,
   NORM2_OUT,
   FC1_OUT, /* input of GELU, or of SwiGLU: both branches */
   FC2_IN,
   MLP_MASK,
+  POST2_IN, /* the MLP's */
+  POST2_STATS,
   N_TENSORS
 } Tensor;
+
+/* The halves of a layer, each with its residual: what stands behind a half hangs on which of them it is. */
+typedef enum
+{
+  ATTENTION_HALF,
+  MLP_HALF,
+} Half;
 
 /* How much of a backward pass: all of it, or one of the parts that zero-bubble schedules move apart (Qi et al., arXiv
  * 2401.10241, section 2): what hands a gradient on to the layer before, or what makes gradients of weights. */
@@ -57,13 +68,15 @@ typedef struct
   guint first; /* item of this pass */
   ScTimeKind time;
   Part part;
+  Half half; /* that is being written */
   gboolean keeps[N_TENSORS]; /* what this pass leaves for a backward */
 
   double e;      /* bytes of an element */
   double h;      /* hidden */
   double t;      /* T: tokens of the micro-batch */
   double t_sp;   /* rows of the norms: T, or T / tp */
-  double q, kv;  /* widths of this rank's Q, and of its K (or V) */
+  double q, kv;  /* widths of this rank's Q and of its K ... */
+  double v, o;   /* ... of its V and of the attention output */
   double f;      /* width of this rank's FFN branch */
   double scores; /* elements of this rank's score matrices */
   double grad;   /* bytes of an element of the gradient buffer */
@@ -97,19 +110,29 @@ void sc_pass_collective (Pass *p, ScItemKind kind, ScCommKind comm, ScCollKind c
 void sc_pass_wait (Pass *p, ScCommKind comm);
 
 /* layer-linear.c: linear layers split over the TP group, norms, what stands behind a row-parallel layer */
+/* Column-parallel: of the norm's output, hidden wide, or, with _from, of something @n_in wide that is split along the sequence the same way. */
 void sc_pass_column_forward (Pass *p, const Linear *l, double n_out);
 void sc_pass_column_backward (Pass *p, const Linear *l, double n_out);
 void sc_pass_column_weights (Pass *p, const Linear *l, double n_out);
+void sc_pass_column_forward_from (Pass *p, const Linear *l, double n_in, double n_out);
+void sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_out);
+void sc_pass_column_weights_from (Pass *p, const Linear *l, double n_in, double n_out);
 void sc_pass_row_forward (Pass *p, const Linear *l, double n_in);
 void sc_pass_row_backward (Pass *p, const Linear *l, double n_in);
 void sc_pass_row_weights (Pass *p, const Linear *l, double n_in, Tensor input);
 void sc_pass_weight_gradient (Pass *p, const Linear *l, double n_out, double n_in);
+void sc_pass_weight_gradient_over (Pass *p, const Linear *l, double n_out, double n_in, double rows); /* of @rows tokens, not of all */
 void sc_pass_norm_forward (Pass *p, const char *name);
 void sc_pass_norm_backward (Pass *p, const char *name);
-void sc_pass_residual_forward (Pass *p, const char *fused, const char *bias, const char *dropout, const char *add);
-void sc_pass_residual_backward (Pass *p, const char *dropout, const char *bias_grad, Tensor mask);
+void sc_pass_residual_forward (Pass *p);
+void sc_pass_residual_backward (Pass *p);
 void sc_pass_residual_done (Pass *p);
 void sc_pass_residual_summed (Pass *p);
+
+/* Biases, by what the model says of all linear layers or of parts. */
+gboolean sc_pass_has_qkv_bias (const Pass *p);
+gboolean sc_pass_has_row_bias (const Pass *p); /* of the row-parallel product at the end of the half */
+gboolean sc_pass_has_mlp_bias (const Pass *p);
 
 /* layer-attention.c, layer-mlp.c: the two halves of a layer, between norm and residual.
  * Forward takes the norm's output (a tensor of the pass) to a temporary of sc_pass_rows_bytes(), the sum over the TP group.
@@ -119,6 +142,9 @@ void sc_pass_residual_summed (Pass *p);
 void sc_pass_attention_forward (Pass *p);
 void sc_pass_attention_backward (Pass *p);
 void sc_pass_attention_weights (Pass *p);
+/* The core, Q, K and V to the attention output: backward spends a temporary, the gradient of that output, and leaves those of Q, K and V. */
+void sc_pass_core_forward (Pass *p, gboolean repeated); /* @repeated: the output is there already */
+void sc_pass_core_backward (Pass *p);
 void sc_pass_mlp_forward (Pass *p, gboolean to_end); /* @to_end FALSE: only as far as the last tensor that backward needs; nothing is left */
 void sc_pass_mlp_backward (Pass *p);
 void sc_pass_mlp_weights (Pass *p);

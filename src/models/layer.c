@@ -38,37 +38,87 @@ sc_boundary_bytes (const ScLayerShape *shape)
   return shape->act_bytes * rows * shape->model->hidden;
 }
 
-/* All of a layer's forward.  @to_end FALSE: only as far as the last tensor that backward needs. */
 static void
-layer_body (Pass *p, gboolean to_end)
+first_norm (Pass *p)
 {
   sc_pass_born (p, NORM1_OUT);
+  if (p->model->layer_norms == 1)
+    sc_pass_born (p, NORM2_OUT); /* one output for both halves */
   sc_pass_born (p, NORM1_STATS);
   sc_pass_norm_forward (p, "norm 1");
   sc_pass_used (p, NORM1_STATS);
-  sc_pass_attention_forward (p);
-  sc_pass_born (p, NORM2_IN);
-  sc_pass_born (p, PROJ_MASK);
-  sc_pass_residual_forward (p, "attention residual", "projection bias", "projection dropout", "attention residual");
-  sc_pass_used (p, PROJ_MASK);
-  sc_pass_temp (p, -sc_pass_rows_bytes (p));
+}
 
+static void
+second_norm (Pass *p)
+{
   sc_pass_born (p, NORM2_OUT);
   sc_pass_born (p, NORM2_STATS);
   sc_pass_norm_forward (p, "norm 2");
   sc_pass_used (p, NORM2_STATS);
-  sc_pass_mlp_forward (p, to_end);
+}
+
+static void
+forward_half (Pass *p, Half half, gboolean to_end)
+{
+  p->half = half;
+  if (half == ATTENTION_HALF)
+    sc_pass_attention_forward (p);
+  else
+    sc_pass_mlp_forward (p, to_end);
+}
+
+/* All of a layer's forward.  @to_end FALSE: only as far as the last tensor that backward needs. */
+static void
+sequential_body (Pass *p, gboolean to_end)
+{
+  first_norm (p);
+  forward_half (p, ATTENTION_HALF, TRUE);
+  sc_pass_born (p, NORM2_IN);
+  sc_pass_residual_forward (p);
+  sc_pass_temp (p, -sc_pass_rows_bytes (p));
+
+  second_norm (p);
+  forward_half (p, MLP_HALF, to_end);
   if (to_end)
     {
-      sc_pass_born (p, MLP_MASK);
       sc_pass_temp (p, sc_pass_rows_bytes (p)); /* the layer's output */
-      sc_pass_residual_forward (p, "mlp residual", "fc2 bias", "mlp dropout", "mlp residual");
-      sc_pass_used (p, MLP_MASK);
+      sc_pass_residual_forward (p);
       sc_pass_temp (p, -sc_pass_rows_bytes (p));
     }
   sc_pass_used (p, NORM2_IN);
   if (to_end)
     sc_pass_temp (p, -sc_pass_rows_bytes (p));
+}
+
+/* Attention and MLP of one input, side by side: two residuals add up. */
+static void
+parallel_body (Pass *p, gboolean to_end)
+{
+  first_norm (p);
+  if (p->model->layer_norms != 1)
+    second_norm (p);
+  forward_half (p, ATTENTION_HALF, TRUE);
+  forward_half (p, MLP_HALF, to_end);
+  if (to_end)
+    {
+      sc_pass_temp (p, sc_pass_rows_bytes (p));
+      p->half = ATTENTION_HALF;
+      sc_pass_residual_forward (p);
+      p->half = MLP_HALF;
+      sc_pass_residual_forward (p);
+      sc_pass_temp (p, -2 * sc_pass_rows_bytes (p)); /* the MLP's, and the sum, which is handed on */
+    }
+  sc_pass_temp (p, -sc_pass_rows_bytes (p));
+}
+
+static void
+layer_body (Pass *p, gboolean to_end)
+{
+  if (p->model->parallel_attention)
+    parallel_body (p, to_end);
+  else
+    sequential_body (p, to_end);
 }
 
 void
@@ -79,6 +129,57 @@ sc_layer_forward (const ScLayerShape *shape, GArray *items)
     p.keeps[i] = sc_pass_tensor_saved ((Tensor) i, shape->kind.recompute);
   sc_pass_born (&p, NORM1_IN);
   layer_body (&p, TRUE);
+}
+
+/* From the gradient of the layer's output to that of the norm's in front of the half. */
+static void
+backward_half (Pass *p, Half half)
+{
+  p->half = half;
+  sc_pass_residual_backward (p);
+  if (half == ATTENTION_HALF)
+    sc_pass_attention_backward (p);
+  else
+    sc_pass_mlp_backward (p);
+}
+
+/* From there to that of the half's input. */
+static void
+backward_norm (Pass *p, Half half)
+{
+  sc_pass_temp (p, sc_pass_rows_bytes (p));
+  sc_pass_norm_backward (p, half == ATTENTION_HALF ? "norm 1 backward" : "norm 2 backward");
+  sc_pass_temp (p, -sc_pass_rows_bytes (p));
+  sc_pass_spent (p, half == ATTENTION_HALF ? NORM1_IN : NORM2_IN);
+  sc_pass_spent (p, half == ATTENTION_HALF ? NORM1_STATS : NORM2_STATS);
+}
+
+static void
+add_residual (Pass *p, Half half)
+{
+  p->half = half;
+  sc_pass_operation (p, half == ATTENTION_HALF ? "attention residual gradient" : "mlp residual gradient", SC_OP_ADD, 3 * sc_pass_rows_bytes (p), 0);
+  sc_pass_residual_summed (p);
+}
+
+/* Both halves of one output gradient, which weights of both may wait for: then it is counted once for each. */
+static void
+parallel_backward (Pass *p)
+{
+  const gboolean shared = p->model->layer_norms == 1;
+  backward_half (p, shared ? ATTENTION_HALF : MLP_HALF); /* the shared norm's output is spent by the MLP */
+  if (!shared)
+    backward_norm (p, MLP_HALF);
+  backward_half (p, shared ? MLP_HALF : ATTENTION_HALF);
+  if (shared)
+    sc_pass_operation (p, "norm gradients add", SC_OP_ADD, 3 * sc_pass_rows_bytes (p), 0);
+  backward_norm (p, ATTENTION_HALF);
+  add_residual (p, ATTENTION_HALF);
+  p->half = MLP_HALF;
+  if (shared)
+    sc_pass_residual_summed (p); /* what the sum of the norm's gradients took the place of */
+  else
+    add_residual (p, MLP_HALF);
 }
 
 static void
@@ -97,26 +198,17 @@ layer_backward (const ScLayerShape *shape, Part part, GArray *items)
       p.time = SC_TIME_BACKWARD;
     }
 
-  sc_pass_residual_backward (&p, "mlp dropout backward", "fc2 bias gradient", MLP_MASK);
-  sc_pass_mlp_backward (&p);
-  sc_pass_temp (&p, sc_pass_rows_bytes (&p));
-  sc_pass_norm_backward (&p, "norm 2 backward");
-  sc_pass_temp (&p, -sc_pass_rows_bytes (&p));
-  sc_pass_spent (&p, NORM2_IN);
-  sc_pass_spent (&p, NORM2_STATS);
-  sc_pass_operation (&p, "mlp residual gradient", SC_OP_ADD, 3 * sc_pass_rows_bytes (&p), 0);
-  sc_pass_residual_summed (&p);
-
-  sc_pass_residual_backward (&p, "projection dropout backward", "projection bias gradient", PROJ_MASK);
-  sc_pass_attention_backward (&p);
-  sc_pass_temp (&p, sc_pass_rows_bytes (&p));
-  sc_pass_norm_backward (&p, "norm 1 backward");
-  sc_pass_temp (&p, -sc_pass_rows_bytes (&p));
-  sc_pass_spent (&p, NORM1_IN);
-  sc_pass_spent (&p, NORM1_STATS);
-  sc_pass_operation (&p, "attention residual gradient", SC_OP_ADD, 3 * sc_pass_rows_bytes (&p), 0);
-  sc_pass_residual_summed (&p);
-
+  if (p.model->parallel_attention)
+    parallel_backward (&p);
+  else
+    {
+      backward_half (&p, MLP_HALF);
+      backward_norm (&p, MLP_HALF);
+      add_residual (&p, MLP_HALF);
+      backward_half (&p, ATTENTION_HALF);
+      backward_norm (&p, ATTENTION_HALF);
+      add_residual (&p, ATTENTION_HALF);
+    }
   sc_pass_temp (&p, -sc_pass_rows_bytes (&p)); /* the gradient of the input: handed on */
 }
 
@@ -138,6 +230,14 @@ sc_layer_backward_weight (const ScLayerShape *shape, GArray *items)
 {
   Pass p = sc_pass_new (shape, items, SC_TIME_BACKWARD);
   p.part = PART_WEIGHT;
-  sc_pass_mlp_weights (&p);
-  sc_pass_attention_weights (&p);
+  static const Half order[2][2] = { { MLP_HALF, ATTENTION_HALF }, { ATTENTION_HALF, MLP_HALF } };
+  const gboolean shared = p.model->parallel_attention && p.model->layer_norms == 1;
+  for (guint i = 0; i < 2; i++)
+    {
+      p.half = order[shared][i];
+      if (p.half == ATTENTION_HALF)
+        sc_pass_attention_weights (&p);
+      else
+        sc_pass_mlp_weights (&p);
+    }
 }

@@ -128,17 +128,16 @@ static double
 replicated_grad_bytes (const Lower *l)
 {
   const ScModel *const m = &l->in->workload->model;
-  guint layers = 0;
-  gboolean ends = FALSE; /* is the last stage here? */
+  guint64 params = 0;
   for (guint chunk = 0; chunk < sc_plan_chunks (l->plan); chunk++)
     {
-      const guint j = sc_plan_stage (l->plan, l->at.pp, chunk);
-      layers += l->in->sizes->layers[j];
-      ends |= j == l->in->sizes->n_virtual - 1;
+      const guint j = sc_plan_stage (l->plan, l->at.pp, chunk), first = sc_stage_first_layer (l->in->sizes, j);
+      for (guint i = first; i < first + l->in->sizes->layers[j]; i++)
+        params += sc_model_layer_replicated_params (m, sc_model_layer_has_experts (m, i));
+      if (j == l->in->sizes->n_virtual - 1 && !m->no_final_norm)
+        params += sc_model_norm_params (m);
     }
-  const double norm = (double) sc_model_norm_params (m), biases = m->linear_bias ? 2.0 * m->hidden : 0;
-  const double final_norm = ends ? norm : 0;
-  return (layers * (2 * norm + biases) + final_norm) * sc_dtype_bytes (l->plan->grad_dtype);
+  return (double) params * sc_dtype_bytes (l->plan->grad_dtype);
 }
 
 static void
@@ -158,7 +157,7 @@ put_finish (Lower *l)
   if (embedding != SC_NONE)
     sc_lower_put_call (l, SC_STREAM_COMPUTE,
               sc_lower_call_of (l, embedding, SC_COLL_ALL_REDUCE,
-                       (double) w->model.vocab / l->plan->tp * w->model.hidden * sc_dtype_bytes (l->plan->grad_dtype)),
+                       (double) w->model.vocab / l->plan->tp * (w->model.embedding_dim > 0 ? w->model.embedding_dim : w->model.hidden) * sc_dtype_bytes (l->plan->grad_dtype)),
               sc_lower_label (l, "tied embedding gradients"), host);
 
   const double dense = (double) l->in->sizes->params[l->at.pp], experts = (double) l->in->sizes->experts[l->at.pp];

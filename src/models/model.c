@@ -160,6 +160,28 @@ sc_model_experts_params_rank (const ScModel *model, guint ep, guint etp)
   return (guint64) model->experts / ep * mlp_params (model, model->expert_ffn / etp);
 }
 
+guint64
+sc_model_layer_replicated_params (const ScModel *model, gboolean experts)
+{
+  const ScMla *mla = &model->mla;
+  const guint64 h = model->hidden, r = mla->kv_lora_rank;
+  guint64 params = (model->layer_norms > 0 ? model->layer_norms : 2) * sc_model_norm_params (model) + indexer_params (model);
+  if (model->linear_bias || model->attention_bias)
+    params += h;
+  if (model->qk_norm && !model->qk_norm_full)
+    params += 2 * (guint64) model->head_dim;
+  if (has_mla (model))
+    {
+      params += h * (r + mla->qk_rope_head_dim) + r + (h + 1) * mla->q_lora_rank;
+      if (model->linear_bias || model->attention_bias)
+        params += mla->q_lora_rank + r + mla->qk_rope_head_dim;
+    }
+  if (!experts)
+    return params + (model->linear_bias || model->mlp_bias ? h : 0);
+  params += (guint64) model->experts * h + (model->router_bias ? model->experts : 0) + (model->shared_gate ? h : 0);
+  return params + (model->shared_experts > 0 && (model->linear_bias || model->mlp_bias) ? h : 0);
+}
+
 /* A layer of which @routed experts count. */
 static guint64
 moe_layer_params (const ScModel *model, guint64 routed)

@@ -26,6 +26,10 @@ guint64 sc_model_layer_params_rank (const ScModel *model, guint tp);
  * share out the experts and @etp that share each of them. */
 guint64 sc_model_moe_layer_params_rank (const ScModel *model, guint tp);
 guint64 sc_model_experts_params_rank (const ScModel *model, guint ep, guint etp);
+
+/* What of a layer every rank of the TP group holds whole: norms, biases behind row-parallel products, ways down to latents, routers.  Their
+ * gradients are partial sums under sequence parallelism (MODELLING 5.8). */
+guint64 sc_model_layer_replicated_params (const ScModel *model, gboolean experts);
 guint64 sc_model_embedding_params_rank (const ScModel *model, guint seq, guint tp);
 guint64 sc_model_head_params_rank (const ScModel *model, guint tp, gboolean with_table); /* @with_table: the stage holds the output matrix (untied, or the tied copy of a last stage that is not the first) */
 

@@ -194,6 +194,10 @@ sc_model_check (const ScModel *model, GError **error)
   if (model->experts == 0 && (model->top_k > 0 || model->shared_experts > 0))
     return fail (error, "/model/experts: found 0 with %s, expected both or none",
                  model->top_k > 0 ? "top_k" : "shared_experts");
+  if (model->layer_norms == 3)
+    return fail (error, "/model/layer_norms: found 3, expected 1, 2 or 4: a norm stands behind both halves of a layer or behind none");
+  if (model->layer_norms == 1 && !model->parallel_attention)
+    return fail (error, "/model/layer_norms: found 1, expected 2 or 4: only attention and MLP side by side (parallel_attention) share a norm");
   if (model->indexer.heads > 0 && model->mla.q_lora_rank == 0)
     return fail (error, "/model/indexer: found without mla/q_lora_rank, whose queries it reads");
 
@@ -230,15 +234,6 @@ sc_workload_check_modelled (const ScWorkload *workload, GError **error)
     { m->indexer.heads > 0, "indexer", "attention to chosen keys" },
     { m->mtp_layers > 0, "mtp_layers", "multi-token prediction" },
     { m->window > 0 && m->window < workload->seq && m->global_every != 1, "window", "attention in windows below seq" },
-    { m->attention_sinks, "attention_sinks", "an attention sink" },
-    { m->attention_bias && !m->linear_bias, "attention_bias", "a bias in attention but not in the MLP" },
-    { m->mlp_bias && !m->linear_bias, "mlp_bias", "a bias in the MLP but not in attention" },
-    { m->head_bias, "head_bias", "a bias on the logits" },
-    { m->qk_norm_full, "qk_norm_full", "a norm over all heads" },
-    { m->layer_norms != 0 && m->layer_norms != 2, "layer_norms", "another number of norms than 2" },
-    { m->parallel_attention, "parallel_attention", "attention beside the MLP" },
-    { m->embedding_dim != 0 && m->embedding_dim != m->hidden, "embedding_dim", "an embedding of another width" },
-    { m->no_final_norm, "no_final_norm", "a head without a norm" },
   };
   for (guint i = 0; i < G_N_ELEMENTS (later); i++)
     if (later[i].found)

@@ -31,8 +31,7 @@ typedef struct
   guint heads, head_dim, top_k;
 } ScIndexer;
 
-/* Symbols of MODELLING 0.2 in brackets.  The second half is counted (models/model.h), but not simulated yet:
- * sc_workload_check_modelled() says which. */
+/* Symbols of MODELLING 0.2 in brackets.  What is counted (models/model.h), but not simulated: sc_workload_check_modelled(). */
 typedef struct
 {
   char       *name;
