@@ -1133,10 +1133,7 @@ check_not_slow (const Work *w, const ScSampleTable *table)
   const ScCited low = { .value = table->efficiency.value, .grade = SC_GRADE_FITTED };
   g_autofree double *ratios = g_new (double, MAX (table->n, 1));
   for (guint i = 0; i < table->n; i++)
-    {
-      const ScKernel *const k = &table->kernels[i];
-      ratios[i] = table->seconds[i] / (is_attention (k) ? sc_form_attention (w->device, k, &low) : sc_form_gemm (w->device, k, &low, 1)).seconds;
-    }
+    ratios[i] = table->seconds[i] / sc_kernel_form (w->device, &table->kernels[i], &low, 1).seconds;
   const double slower = sc_median (ratios, table->n);
   if (slower <= ABOVE_DATASHEET * 2)
     return TRUE;
@@ -1160,9 +1157,7 @@ check_efficiency (const Work *w, const ScSampleTable *table)
   for (guint i = 0; i < table->n; i++)
     {
       const ScKernel *const k = &table->kernels[i];
-      const gboolean attention = is_attention (k);
-      const double s = (attention ? sc_form_attention (w->device, k, &one) : sc_form_gemm (w->device, k, &one, 1)).seconds;
-      const double slow = (attention ? sc_form_attention (w->device, k, &half) : sc_form_gemm (w->device, k, &half, 1)).seconds;
+      const double s = sc_kernel_form (w->device, k, &one, 1).seconds, slow = sc_kernel_form (w->device, k, &half, 1).seconds;
       if (s >= LEAST_LAUNCHES * w->device->launch_s.value && slow >= 1.5 * s)
         ratios[n++] = s / table->seconds[i];
     }

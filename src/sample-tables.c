@@ -30,7 +30,6 @@ static double
 median_ln (const ScDevice *device, const ScSampleTable *table, double efficiency, double least_flops)
 {
   const ScCited cited = { .value = efficiency, .grade = SC_GRADE_FITTED };
-  const gboolean attention = table->class == SC_KERNEL_FLASH_FORWARD || table->class == SC_KERNEL_FLASH_BACKWARD;
   g_autofree double *ln = g_new (double, table->n);
   guint n = 0;
   for (guint i = 0; i < table->n; i++)
@@ -38,8 +37,7 @@ median_ln (const ScDevice *device, const ScSampleTable *table, double efficiency
       const ScKernel *const k = &table->kernels[i];
       if (k->flops < least_flops)
         continue;
-      const ScForm form = attention ? sc_form_attention (device, k, &cited) : sc_form_gemm (device, k, &cited, 1);
-      ln[n++] = log (table->seconds[i] / form.seconds);
+      ln[n++] = log (table->seconds[i] / sc_kernel_form (device, k, &cited, 1).seconds);
     }
   return sc_median (ln, n);
 }

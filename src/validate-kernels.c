@@ -274,23 +274,12 @@ other_table (const ScDevice *device, const ScKernelRow *row, const ScSampleTable
   return best;
 }
 
+/* 0: the device has no attention. */
 static double
 form_s (const ScDevice *device, const ScKernel *kernel)
 {
-  switch (kernel->class)
-    {
-    case SC_KERNEL_GEMM:
-    case SC_KERNEL_GROUPED_GEMM: return sc_form_gemm (device, kernel, &device->gemm_tile_efficiency, 1).seconds;
-    case SC_KERNEL_BATCHED_GEMM: return sc_form_batched (device, kernel).seconds;
-    case SC_KERNEL_FLASH_FORWARD:
-    case SC_KERNEL_FLASH_BACKWARD: return device->flash_forward.n > 0 ? sc_form_attention (device, kernel, NULL).seconds : 0;
-    case SC_KERNEL_ELEMENTWISE:
-    case SC_KERNEL_REDUCTION:
-    case SC_KERNEL_OPTIMIZER: return sc_form_memory (device, kernel).seconds;
-    case SC_KERNEL_HOST_COPY: return sc_form_host_copy (device, kernel).seconds;
-    case SC_N_KERNEL_CLASSES:
-    default: g_return_val_if_reached (0);
-    }
+  const gboolean attention = kernel->class == SC_KERNEL_FLASH_FORWARD || kernel->class == SC_KERNEL_FLASH_BACKWARD;
+  return attention && device->flash_forward.n == 0 ? 0 : sc_kernel_form (device, kernel, NULL, 1).seconds;
 }
 
 static double

@@ -153,7 +153,7 @@ add_memory (Rows *r, const ScDevice *truth, ScMemoryOp op, const char *word)
     {
       const double whole = floor (bytes);
       const ScKernel kernel = sc_kernel_op (word, op, whole);
-      add (r, "memory", sc_form_memory (truth, &kernel).seconds, "\"op\":\"%s\",\"dtype\":\"bf16\",\"bytes\":%.0f", word, whole);
+      add (r, "memory", sc_kernel_form (truth, &kernel, NULL, 1).seconds, "\"op\":\"%s\",\"dtype\":\"bf16\",\"bytes\":%.0f", word, whole);
     }
 }
 
@@ -169,7 +169,7 @@ add_products (Rows *r, const ScDevice *truth)
           {
             const ScKernel kernel = accumulate ? sc_kernel_gemm_accumulate ("gemm", SC_DTYPE_BF16, SC_DTYPE_FP32, m, n, k)
                                                : sc_kernel_gemm ("gemm", SC_DTYPE_BF16, m, n, k);
-            add (r, "gemm", sc_form_gemm (truth, &kernel, &truth->gemm_tile_efficiency, 1).seconds,
+            add (r, "gemm", sc_kernel_form (truth, &kernel, NULL, 1).seconds,
                  "\"dtype\":\"bf16\",\"layout\":\"%s\",\"m\":%u,\"n\":%u,\"k\":%u,\"batch\":1,\"accumulate\":%s", accumulate ? "NT" : "TN", m, n, k,
                  accumulate ? "true" : "false");
           }
@@ -183,7 +183,7 @@ add_batched (Rows *r, const ScDevice *truth)
     for (guint batch = 16; batch <= 64; batch *= 2)
       {
         const ScKernel kernel = sc_kernel_batched_gemm ("gemm", SC_DTYPE_BF16, batch, s, s, 256);
-        add (r, "gemm", sc_form_batched (truth, &kernel).seconds, "\"dtype\":\"bf16\",\"layout\":\"TN\",\"m\":%u,\"n\":%u,\"k\":256,\"batch\":%u", s, s,
+        add (r, "gemm", sc_kernel_form (truth, &kernel, NULL, 1).seconds, "\"dtype\":\"bf16\",\"layout\":\"TN\",\"m\":%u,\"n\":%u,\"k\":256,\"batch\":%u", s, s,
              batch);
       }
 }
@@ -465,7 +465,7 @@ START_TEST (tables_alone_are_made_on_the_numbers_of_the_base)
   const ScSampleTable *const table = g_ptr_array_index (c->tables, 0);
   ck_assert_uint_gt (c->tables->len, 3);
   for (guint i = 0; i < table->n; i++)
-    ck_assert_double_eq_tol (table->residuals.y[i], log (table->seconds[i] / sc_form_memory (base, &table->kernels[i]).seconds), 1e-12);
+    ck_assert_double_eq_tol (table->residuals.y[i], log (table->seconds[i] / sc_kernel_form (base, &table->kernels[i], NULL, 1).seconds), 1e-12);
 }
 END_TEST
 

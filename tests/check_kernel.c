@@ -586,20 +586,7 @@ static const ScCited table_efficiency = { .value = 0.7, .grade = SC_GRADE_FITTED
 static ScForm
 form_of (const ScDevice *device, const ScKernel *kernel, double sustained)
 {
-  switch (kernel->class)
-    {
-    case SC_KERNEL_GEMM:
-    case SC_KERNEL_GROUPED_GEMM: return sc_form_gemm (device, kernel, &table_efficiency, sustained);
-    case SC_KERNEL_BATCHED_GEMM: return sc_form_batched (device, kernel);
-    case SC_KERNEL_FLASH_FORWARD:
-    case SC_KERNEL_FLASH_BACKWARD: return sc_form_attention (device, kernel, &table_efficiency);
-    case SC_KERNEL_ELEMENTWISE:
-    case SC_KERNEL_REDUCTION:
-    case SC_KERNEL_OPTIMIZER: return sc_form_memory (device, kernel);
-    case SC_KERNEL_HOST_COPY: return sc_form_host_copy (device, kernel);
-    case SC_N_KERNEL_CLASSES:
-    default: g_assert_not_reached ();
-    }
+  return sc_kernel_form (device, kernel, &table_efficiency, sustained);
 }
 
 /* The round GPU with a table of each class, times above the form by a share that differs by shape. */
@@ -750,7 +737,7 @@ START_TEST (only_products_have_a_sustained_rate)
             if (c == SC_KERNEL_GEMM || c == SC_KERNEL_GROUPED_GEMM)
               {
                 const ScCited *const efficiency = tables > 0 ? &table_efficiency : &d.gemm_tile_efficiency;
-                const ScForm slow = sc_form_gemm (&d, &k, efficiency, 0.8), fast = sc_form_gemm (&d, &k, efficiency, 1);
+                const ScForm slow = sc_kernel_form (&d, &k, efficiency, 0.8), fast = sc_kernel_form (&d, &k, efficiency, 1);
                 ck_assert (sustained > burst);
                 ck_assert_double_eq_tol (sustained / burst, slow.seconds / fast.seconds, 1e-12);
               }
@@ -838,7 +825,7 @@ START_TEST (twice_the_bandwidth_halves_what_is_neither_launch_nor_ramp)
       d.flash_forward.n = d.flash_backward.n = 0;
       d.half_bytes.value = ramp > 0 ? 4e6 : 0;
       const ScKernel k = sc_kernel_op ("x", SC_OP_ADD, 5e8);
-      const double t = sc_form_memory (&d, &k).seconds, fixed = 2e-6 + d.half_bytes.value / 2.5e12;
+      const double t = sc_kernel_form (&d, &k, NULL, 1).seconds, fixed = 2e-6 + d.half_bytes.value / 2.5e12;
       add_table (&d, &(Sample) { k, t }, 1);
       sc_device_prepare (&d);
       sc_device_scale (&d, &(ScDeviceScale) { 1, 2, 1 });
@@ -931,7 +918,7 @@ START_TEST (wild_samples_do_not_run_away)
       const ScKernel k = sc_kernel_op ("x", SC_OP_ADD, 1e9);
       add_table (&d, &(Sample) { k, wild == 0 ? 1e3 : 1e-300 }, 1);
       sc_device_prepare (&d);
-      const double ratio = seconds (&d, k) / sc_form_memory (&d, &k).seconds;
+      const double ratio = seconds (&d, k) / sc_kernel_form (&d, &k, NULL, 1).seconds;
       ck_assert_double_eq_tol (log (ratio), wild == 0 ? 2.5 : -2.5, 1e-9);
       g_ptr_array_unref (d.tables);
     }

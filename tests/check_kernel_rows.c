@@ -689,13 +689,12 @@ START_TEST (the_efficiency_of_made_up_times_is_found_again)
       {
         g_autoptr (ScKernelRows) rows = rows_of ((ScKernelClass) c);
         const ScCited efficiency = { .value = efficiencies[e] };
-        const gboolean attention = c == SC_KERNEL_FLASH_FORWARD || c == SC_KERNEL_FLASH_BACKWARD;
         const gboolean none = c == SC_KERNEL_BATCHED_GEMM || c >= SC_KERNEL_ELEMENTWISE;
         for (guint i = 0; i < rows->rows->len; i++)
           {
             ScKernelRow *const row = g_ptr_array_index (rows->rows, i);
             if (!none)
-              row->seconds = (attention ? sc_form_attention (device, &row->kernel, &efficiency) : sc_form_gemm (device, &row->kernel, &efficiency, 1)).seconds;
+              row->seconds = sc_kernel_form (device, &row->kernel, &efficiency, 1).seconds;
           }
         g_autoptr (GPtrArray) tables = sc_sample_tables_new (device, rows);
         ck_assert_uint_eq (tables->len, 1);

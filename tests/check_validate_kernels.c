@@ -113,7 +113,7 @@ made_up_rows (const ScDevice *device, const char *stack, double factor)
   for (guint i = 0; i < N_SHAPES; i++)
     {
       const ScKernel k = shape (i);
-      set_seconds (rows, i, factor * sc_form_gemm (device, &k, &efficiency, 1).seconds);
+      set_seconds (rows, i, factor * sc_kernel_form (device, &k, &efficiency, 1).seconds);
     }
   return rows;
 }
@@ -185,7 +185,7 @@ START_TEST (times_that_are_the_form_times_a_constant_have_no_error)
     {
       const ScKernel k = shape (i);
       ck_assert_int_eq (judged_at (form, i)->basis, SC_BY_FORM);
-      ck_assert_double_eq_tol (judged_at (form, i)->predicted_s, sc_form_gemm (device, &k, &device->gemm_tile_efficiency, 1).seconds, 1e-15);
+      ck_assert_double_eq_tol (judged_at (form, i)->predicted_s, sc_kernel_form (device, &k, NULL, 1).seconds, 1e-15);
     }
   leave_own_folder ();
 }

@@ -97,8 +97,8 @@ tiled_shape (const ScKernel *kernel)
     }
 }
 
-ScForm
-sc_form_gemm (const ScDevice *device, const ScKernel *kernel, const ScCited *efficiency, double sustained)
+static ScForm
+gemm_form (const ScDevice *device, const ScKernel *kernel, const ScCited *efficiency, double sustained)
 {
   const guint sms = (guint) device->sms.value;
   const Shape shape = tiled_shape (kernel);
@@ -160,8 +160,8 @@ sc_form_gemm (const ScDevice *device, const ScKernel *kernel, const ScCited *eff
 }
 
 /* Small matrices in large numbers: neither arithmetic nor memory saturates alone, so they add as a root of squares. */
-ScForm
-sc_form_batched (const ScDevice *device, const ScKernel *kernel)
+static ScForm
+batched_form (const ScDevice *device, const ScKernel *kernel)
 {
   const double peak = device->peak_flops[kernel->dtype].value * MIN (device->batched_gemm_efficiency.value, 1);
   const double math_s = kernel->flops / peak * (sc_form_aligned (kernel) ? 1 : MISALIGNED_BATCHED);
@@ -212,8 +212,9 @@ block_math_s (const ScDevice *device, const ScKernel *kernel, double efficiency)
   return filled_s + FLASH_WAVE_S * waves;
 }
 
-ScForm
-sc_form_attention (const ScDevice *device, const ScKernel *kernel, const ScCited *efficiency)
+/* Blocks of 128 queries over the SMs, or the curve. */
+static ScForm
+attention_form (const ScDevice *device, const ScKernel *kernel, const ScCited *efficiency)
 {
   ScGrade grade;
   double math_s, ramp_bytes = 0;
@@ -231,8 +232,8 @@ sc_form_attention (const ScDevice *device, const ScKernel *kernel, const ScCited
   return (ScForm) { math_s + device->launch_s.value, grade };
 }
 
-ScForm
-sc_form_memory (const ScDevice *device, const ScKernel *kernel)
+static ScForm
+memory_form (const ScDevice *device, const ScKernel *kernel)
 {
   const ScCited *const rate = kernel->class == SC_KERNEL_REDUCTION   ? &device->reduction_bytes_per_s
                               : kernel->class == SC_KERNEL_OPTIMIZER ? &device->optimizer_bytes_per_s
@@ -244,9 +245,29 @@ sc_form_memory (const ScDevice *device, const ScKernel *kernel)
   return (ScForm) { (kernel->bytes + half) / sc_form_memory_rate (device, rate) + device->launch_s.value, grade };
 }
 
-ScForm
-sc_form_host_copy (const ScDevice *device, const ScKernel *kernel)
+/* Alone on its link: launch and bytes over the rate. */
+static ScForm
+host_copy_form (const ScDevice *device, const ScKernel *kernel)
 {
   const ScCited *const rate = kernel->op == SC_OP_DEVICE_TO_HOST ? &device->d2h_bytes_per_s : &device->h2d_bytes_per_s;
   return (ScForm) { kernel->bytes / rate->value + device->launch_s.value, rate->grade };
+}
+
+ScForm
+sc_kernel_form (const ScDevice *device, const ScKernel *kernel, const ScCited *efficiency, double sustained)
+{
+  switch (kernel->class)
+    {
+    case SC_KERNEL_GEMM:
+    case SC_KERNEL_GROUPED_GEMM: return gemm_form (device, kernel, efficiency != NULL ? efficiency : &device->gemm_tile_efficiency, sustained);
+    case SC_KERNEL_BATCHED_GEMM: return batched_form (device, kernel);
+    case SC_KERNEL_FLASH_FORWARD:
+    case SC_KERNEL_FLASH_BACKWARD: return attention_form (device, kernel, efficiency);
+    case SC_KERNEL_ELEMENTWISE:
+    case SC_KERNEL_REDUCTION:
+    case SC_KERNEL_OPTIMIZER: return memory_form (device, kernel);
+    case SC_KERNEL_HOST_COPY: return host_copy_form (device, kernel);
+    case SC_N_KERNEL_CLASSES:
+    default: g_return_val_if_reached (((ScForm) { 0, SC_GRADE_ASSUMED }));
+    }
 }

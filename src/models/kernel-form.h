@@ -10,18 +10,12 @@ typedef struct
   ScGrade grade;   /* of the weakest number that decides */
 } ScForm;
 
-/* One for each class.  @efficiency: share of the datasheet's matrix rate inside a full wave, of this data type and library;
- * @sustained: factor on it, 1 for burst. */
-ScForm sc_form_gemm (const ScDevice *device, const ScKernel *kernel, const ScCited *efficiency, double sustained);
-ScForm sc_form_batched (const ScDevice *device, const ScKernel *kernel);
-
-/* Blocks of 128 queries over the SMs.  The forms of tables take @efficiency; without one the device's curve over sequence
- * length stands in. */
-ScForm sc_form_attention (const ScDevice *device, const ScKernel *kernel, const ScCited *efficiency);
-ScForm sc_form_memory (const ScDevice *device, const ScKernel *kernel);
-
-/* Alone on its link: launch and bytes over the rate. */
-ScForm sc_form_host_copy (const ScDevice *device, const ScKernel *kernel);
+/* The form of the kernel's class.
+ * @efficiency: of products but the batched, and of attention: share of the datasheet's matrix rate inside a full wave, of this data
+ * type and library.  NULL: of products the device's gemm_tile_efficiency; of attention its curve over sequence length stands in,
+ * which it then must have.
+ * @sustained: factor on it, for the same products; 1: burst. */
+ScForm sc_kernel_form (const ScDevice *device, const ScKernel *kernel, const ScCited *efficiency, double sustained);
 
 /* Whether tensor cores read and write whole vectors of it; else it is priced as slow (assumed). */
 gboolean sc_form_aligned (const ScKernel *kernel);

@@ -213,31 +213,12 @@ sc_kernel_op (const char *name, ScMemoryOp op, double bytes)
 
 /* --- pricing --- */
 
-static ScForm
-plain_form (const ScDevice *device, const ScKernel *kernel, double sustained)
-{
-  switch (kernel->class)
-    {
-    case SC_KERNEL_GEMM:
-    case SC_KERNEL_GROUPED_GEMM: return sc_form_gemm (device, kernel, &device->gemm_tile_efficiency, sustained);
-    case SC_KERNEL_BATCHED_GEMM: return sc_form_batched (device, kernel);
-    case SC_KERNEL_FLASH_FORWARD:
-    case SC_KERNEL_FLASH_BACKWARD: return sc_form_attention (device, kernel, NULL);
-    case SC_KERNEL_ELEMENTWISE:
-    case SC_KERNEL_REDUCTION:
-    case SC_KERNEL_OPTIMIZER: return sc_form_memory (device, kernel);
-    case SC_KERNEL_HOST_COPY: return sc_form_host_copy (device, kernel);
-    case SC_N_KERNEL_CLASSES:
-    default: g_return_val_if_reached (((ScForm) { 0, SC_GRADE_ASSUMED }));
-    }
-}
-
 /* By what a sustained rate lengthens the product, where arithmetic decides. */
 static double
 sustained_factor (const ScDevice *device, const ScSampleTable *table, const ScKernel *kernel, double sustained, ScGrade *grade)
 {
   const ScCited *const efficiency = sc_samples_efficiency (device, table);
-  const double slow = sc_form_gemm (device, kernel, efficiency, sustained).seconds, burst = sc_form_gemm (device, kernel, efficiency, 1).seconds;
+  const double slow = sc_kernel_form (device, kernel, efficiency, sustained).seconds, burst = sc_kernel_form (device, kernel, efficiency, 1).seconds;
   if (slow <= burst)
     return 1;
   *grade = sc_grade_weaker (*grade, device->gemm_sustained.grade);
@@ -280,7 +261,7 @@ sc_kernel_cost (const ScDevice *device, const ScKernel *kernel, double speed)
   const double sustained = product && !device->burst ? MIN (device->gemm_sustained.value, 1) : 1;
   gboolean relative;
   const ScSampleTable *const table = sc_device_samples (device, kernel, &relative);
-  const ScForm form = table != NULL ? measured_form (device, table, relative, kernel, sustained) : plain_form (device, kernel, sustained);
+  const ScForm form = table != NULL ? measured_form (device, table, relative, kernel, sustained) : sc_kernel_form (device, kernel, NULL, sustained);
   const double launch = MIN (device->launch_s.value, form.seconds);
   ScCost cost = { (form.seconds - launch) / speed, form.grade };
   if (launch > cost.seconds) /* then the launch is most of it */

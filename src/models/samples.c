@@ -110,20 +110,7 @@ sc_samples_efficiency (const ScDevice *device, const ScSampleTable *table)
 static double
 form_s (const ScDevice *device, const ScSampleTable *table, const ScKernel *kernel)
 {
-  switch (table->class)
-    {
-    case SC_KERNEL_GEMM:
-    case SC_KERNEL_GROUPED_GEMM: return sc_form_gemm (device, kernel, sc_samples_efficiency (device, table), 1).seconds;
-    case SC_KERNEL_BATCHED_GEMM: return sc_form_batched (device, kernel).seconds;
-    case SC_KERNEL_FLASH_FORWARD:
-    case SC_KERNEL_FLASH_BACKWARD: return sc_form_attention (device, kernel, sc_samples_efficiency (device, table)).seconds;
-    case SC_KERNEL_ELEMENTWISE:
-    case SC_KERNEL_REDUCTION:
-    case SC_KERNEL_OPTIMIZER: return sc_form_memory (device, kernel).seconds;
-    case SC_KERNEL_HOST_COPY: return sc_form_host_copy (device, kernel).seconds;
-    case SC_N_KERNEL_CLASSES:
-    default: g_return_val_if_reached (0);
-    }
+  return sc_kernel_form (device, kernel, sc_samples_efficiency (device, table), 1).seconds;
 }
 
 /* What coordinates depend on beside the kernel. */
