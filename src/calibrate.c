@@ -1313,13 +1313,19 @@ table_errors (const ScDevice *device, const ScSampleTable *table, ScHoldOut hold
   return sc_errors_of (ln, n);
 }
 
-/* ln (measured / form) is what the residuals are. */
+/* What the formula alone says about sample @i.  (Residuals are of places, several samples of a shape have one.) */
+static double
+form_s (const ScDevice *device, const ScSampleTable *table, guint i)
+{
+  return sc_kernel_form (device, &table->kernels[i], sc_samples_efficiency (device, table), 1).seconds;
+}
+
 static ScErrors
-form_errors (const ScSampleTable *table)
+form_errors (const ScDevice *device, const ScSampleTable *table)
 {
   g_autofree double *ln = g_new (double, MAX (table->n, 1));
   for (guint i = 0; i < table->n; i++)
-    ln[i] = -table->residuals.y[i];
+    ln[i] = log (form_s (device, table, i) / table->seconds[i]);
   return sc_errors_of (ln, table->n);
 }
 
@@ -1330,7 +1336,7 @@ judge_tables (const Work *w)
     {
       const ScSampleTable *const table = g_ptr_array_index (w->c->tables, i);
       ScTableFit fit = { .table = table, .raw = first_row_of (w, table)->raw, .n_wild = wild_of (w, table) };
-      fit.form = form_errors (table);
+      fit.form = form_errors (w->device, table);
       fit.point = table_errors (w->device, table, SC_HOLD_POINT);
       fit.shape = table->class == SC_KERNEL_GEMM ? table_errors (w->device, table, SC_HOLD_SHAPE) : (ScErrors) { 0, NAN, NAN, NAN };
       g_array_append_val (w->c->table_fits, fit);
@@ -1359,7 +1365,7 @@ sc_calibration_write_points (const ScCalibration *c, GString *out)
           g_string_append_printf (out, "%s\t%s\t%s\t%s\t%.6g\t%.6g\t%.6g\t%.6g\n", sc_kernel_class_name (table->class),
                                   sc_dtype_name (table->dtype), k->flops > 0 ? "-" : sc_op_name (table->op), stack,
                                   k->flops > 0 ? k->flops : k->bytes, table->seconds[i] * 1e6,
-                                  table->seconds[i] * 1e6 * exp (-table->residuals.y[i]), held_out * 1e6);
+                                  form_s (c->device, table, i) * 1e6, held_out * 1e6);
         }
     }
 }

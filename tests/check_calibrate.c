@@ -367,6 +367,38 @@ START_TEST (errors_of_a_line_are_those_of_points_left_out)
 }
 END_TEST
 
+/* Several samples of a shape share a residual; the form is judged by each of them. */
+START_TEST (repetitions_of_a_shape_are_judged_one_by_one)
+{
+  g_autoptr (ScDevice) base = load (BASE);
+  static const double longer[] = { 1.5, 1.25, 2 }; /* the form, than measured */
+  Rows r;
+  begin (&r, 0, 0);
+  for (guint i = 0; i < 6; i++)
+    {
+      const ScKernel kernel = sc_kernel_op ("copy", SC_OP_COPY, i < 3 ? 3e8 : 6e8);
+      add (&r, "memory", sc_kernel_form (base, &kernel, NULL, 1).seconds / longer[i % 3], "\"op\":\"copy\",\"dtype\":\"bf16\",\"bytes\":%.0f", kernel.bytes);
+    }
+  g_autoptr (ScKernelRows) rows = parse (&r);
+  GError *error = NULL;
+  g_autoptr (ScCalibration) c = sc_calibrate_take (load (BASE), rows, NULL, TRUE, &error);
+  ck_assert_ptr_nonnull (c);
+  const ScTableFit *const fit = &g_array_index (c->table_fits, ScTableFit, 0);
+  ck_assert_uint_eq (fit->table->residuals.n, 2);
+  ck_assert_uint_eq (fit->form.n, 6);
+  ck_assert_double_eq_tol (fit->form.median, 0.5, 1e-6);
+  ck_assert_double_eq_tol (fit->form.p90, 1, 1e-6);
+  g_autoptr (GString) out = g_string_new (NULL);
+  sc_calibration_write_points (c, out);
+  g_auto (GStrv) lines = g_strsplit (out->str, "\n", -1);
+  for (guint i = 0; i < 6; i++)
+    {
+      g_auto (GStrv) cells = g_strsplit (lines[i + 1], "\t", -1);
+      assert_near ("form", g_ascii_strtod (cells[6], NULL) / g_ascii_strtod (cells[5], NULL), longer[i % 3], 1e-5);
+    }
+}
+END_TEST
+
 START_TEST (one_wild_point_does_not_move_a_line)
 {
   ScLinePoint points[12];
@@ -730,6 +762,7 @@ calibrate_suite (void)
   tcase_add_test (tc, what_was_not_measured_keeps_the_number_of_the_base);
   tcase_add_test (tc, errors_of_a_table_are_those_of_points_left_out);
   tcase_add_test (tc, errors_of_a_line_are_those_of_points_left_out);
+  tcase_add_test (tc, repetitions_of_a_shape_are_judged_one_by_one);
   tcase_add_test (tc, one_wild_point_does_not_move_a_line);
   tcase_add_test (tc, half_of_the_weight_lies_on_either_side_of_the_median);
   tcase_add_test (tc, wide_spreads_count_less_and_are_counted);
