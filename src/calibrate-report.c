@@ -60,10 +60,10 @@ append_errors (GString *out, const ScErrors *errors, gboolean bias)
   g_string_append_printf (out, " %6s %6s", median, p90);
   if (!bias)
     return;
-  if (isnan (errors->bias))
+  if (isnan (errors->signed_error))
     g_string_append_printf (out, " %6s", "-");
   else
-    g_string_append_printf (out, " %+6.1f", 100 * errors->bias);
+    g_string_append_printf (out, " %+6.1f", 100 * errors->signed_error);
 }
 
 static void
@@ -163,7 +163,7 @@ add_errors (cJSON *object, const char *key, const ScErrors *errors)
   cJSON_AddNumberToObject (e, "points", errors->n);
   sc_json_add_number (e, "median", six_digits (errors->median));
   sc_json_add_number (e, "p90", six_digits (errors->p90));
-  sc_json_add_number (e, "bias", six_digits (errors->bias));
+  sc_json_add_number (e, "bias", six_digits (errors->signed_error));
 }
 
 static void

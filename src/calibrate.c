@@ -2,7 +2,6 @@
 /* calibrate.c - fits the numbers of a device on measured rows. */
 #include "calibrate.h"
 #include "device-json.h"
-#include "errors-stat.h"
 #include "models/kernel-form.h"
 #include "sample-tables.h"
 #include <gsl/gsl_fit.h>
@@ -80,44 +79,6 @@ static void
 reported_clear (gpointer data)
 {
   g_free (((ScReported *) data)->what);
-}
-
-/* ---- Statistics ---- */
-
-ScErrors
-sc_errors_of (double *ln, guint n)
-{
-  ScErrors e = { .n = n, .median = NAN, .p90 = NAN, .bias = NAN };
-  if (n == 0)
-    return e;
-  e.bias = expm1 (gsl_stats_mean (ln, 1, n));
-  for (guint i = 0; i < n; i++)
-    ln[i] = fabs (ln[i]);
-  gsl_sort (ln, 1, n);
-  e.median = expm1 (gsl_stats_median_from_sorted_data (ln, 1, n));
-  e.p90 = expm1 (gsl_stats_quantile_from_sorted_data (ln, 1, n, 0.9));
-  return e;
-}
-
-double
-sc_weighted_median (const double *values, const double *weights, guint n)
-{
-  if (n == 0)
-    return NAN;
-  g_autofree gsize *order = g_new (gsize, n);
-  gsl_sort_index (order, values, 1, n);
-  double all = 0, below = 0;
-  for (guint i = 0; i < n; i++)
-    all += weights[i];
-  for (guint i = 0; i < n; i++)
-    {
-      below += weights[order[i]];
-      if (i + 1 < n && fabs (below - all / 2) <= 1e-12 * all)
-        return (values[order[i]] + values[order[i + 1]]) / 2;
-      if (below > all / 2)
-        return values[order[i]];
-    }
-  return values[order[n - 1]];
 }
 
 /* ---- Lines ---- */
@@ -201,9 +162,9 @@ ScErrors
 sc_line_cross_validate (const ScLinePoint *points, guint n)
 {
   g_autofree ScLinePoint *seen = g_new (ScLinePoint, MAX (n, 1));
-  g_autofree double *ln = g_new (double, MAX (n, 1));
+  g_autofree ScPrediction *judged = g_new (ScPrediction, MAX (n, 1));
   const guint n_folds = MIN (n, N_FOLDS);
-  guint n_ln = 0;
+  guint n_judged = 0;
   for (guint fold = 0; fold < n_folds; fold++)
     {
       guint n_seen = 0;
@@ -217,10 +178,10 @@ sc_line_cross_validate (const ScLinePoint *points, guint n)
         {
           const double predicted = line.intercept_s + line.slope_s * points[i].bytes;
           if (predicted > 0)
-            ln[n_ln++] = log (predicted / points[i].seconds);
+            judged[n_judged++] = (ScPrediction) { predicted, points[i].seconds };
         }
     }
-  return sc_errors_of (ln, n_ln);
+  return sc_errors_of (judged, n_judged);
 }
 
 /* ---- Rows ---- */
@@ -384,7 +345,7 @@ static ScFit *
 add_fit (const Work *w, const char *key, ScUnit unit, double base, const GPtrArray *used)
 {
   const ScFit fit = { .key = key, .unit = unit, .base = base, .value = NAN, .n = used->len, .n_wild = count_wild (used),
-                      .errors = { 0, NAN, NAN, NAN } };
+                      .errors = SC_NO_ERRORS };
   g_array_append_val (w->c->fits, fit);
   return &g_array_index (w->c->fits, ScFit, w->c->fits->len - 1);
 }
@@ -1301,16 +1262,16 @@ fit_tile_efficiency (const Work *w)
 static ScErrors
 table_errors (const ScDevice *device, const ScSampleTable *table, ScHoldOut hold_out)
 {
-  g_autofree double *ln = g_new (double, MAX (table->n, 1));
+  g_autofree ScPrediction *judged = g_new (ScPrediction, MAX (table->n, 1));
   guint n = 0;
   for (guint i = 0; i < table->n; i++)
     {
       double distance;
       const double predicted = sc_samples_predict (device, table, &table->kernels[i], hold_out, &distance);
       if (isfinite (distance)) /* else nothing is left to predict from */
-        ln[n++] = log (predicted / table->seconds[i]);
+        judged[n++] = (ScPrediction) { predicted, table->seconds[i] };
     }
-  return sc_errors_of (ln, n);
+  return sc_errors_of (judged, n);
 }
 
 /* What the formula alone says about sample @i.  (Residuals are of places, several samples of a shape have one.) */
@@ -1323,10 +1284,10 @@ form_s (const ScDevice *device, const ScSampleTable *table, guint i)
 static ScErrors
 form_errors (const ScDevice *device, const ScSampleTable *table)
 {
-  g_autofree double *ln = g_new (double, MAX (table->n, 1));
+  g_autofree ScPrediction *judged = g_new (ScPrediction, MAX (table->n, 1));
   for (guint i = 0; i < table->n; i++)
-    ln[i] = log (form_s (device, table, i) / table->seconds[i]);
-  return sc_errors_of (ln, table->n);
+    judged[i] = (ScPrediction) { form_s (device, table, i), table->seconds[i] };
+  return sc_errors_of (judged, table->n);
 }
 
 static void
@@ -1338,7 +1299,7 @@ judge_tables (const Work *w)
       ScTableFit fit = { .table = table, .raw = first_row_of (w, table)->raw, .n_wild = wild_of (w, table) };
       fit.form = form_errors (w->device, table);
       fit.point = table_errors (w->device, table, SC_HOLD_POINT);
-      fit.shape = table->class == SC_KERNEL_GEMM ? table_errors (w->device, table, SC_HOLD_SHAPE) : (ScErrors) { 0, NAN, NAN, NAN };
+      fit.shape = table->class == SC_KERNEL_GEMM ? table_errors (w->device, table, SC_HOLD_SHAPE) : SC_NO_ERRORS;
       g_array_append_val (w->c->table_fits, fit);
       if (2 * fit.n_wild > table->n)
         {

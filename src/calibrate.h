@@ -5,21 +5,10 @@
  * Times over bytes are straight lines, fitted weighted by 1/t^2 and robustly (gsl_fit_wlinear, then gsl_multifit_robust); ratios and
  * rates are weighted medians; products and attention are tables of samples with the efficiency of their form. */
 #pragma once
+#include "error-stat.h"
 #include "kernel-rows.h"
 #include "models/samples.h"
 #include "units.h"
-
-/* ln (predicted / measured) over some points, as people read it: fractions. */
-typedef struct
-{
-  guint  n;      /* 0: nothing was judged, and the others are NAN */
-  double median; /* of exp |ln| - 1 */
-  double p90;
-  double bias;   /* exp (mean ln) - 1: above 0, predictions are long */
-} ScErrors;
-
-/* Puts @ln[n] in another order. */
-ScErrors sc_errors_of (double *ln, guint n);
 
 /* t = intercept + slope x bytes. */
 typedef struct
@@ -38,9 +27,6 @@ gboolean sc_line_fit (const ScLinePoint *points, guint n, ScLine *ret);
 
 /* Error of the line at points it has not seen: each of up to 20 parts of them in turn. */
 ScErrors sc_line_cross_validate (const ScLinePoint *points, guint n);
-
-/* Value at which half of the weight lies on either side; NAN for none. */
-double sc_weighted_median (const double *values, const double *weights, guint n);
 
 /* One number of the device file. */
 typedef struct

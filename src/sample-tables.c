@@ -2,7 +2,7 @@
 /* sample-tables.c - groups rows into tables and finds the efficiency under each. */
 #include "sample-tables.h"
 #include "device-json.h"
-#include "errors-stat.h"
+#include "error-stat.h"
 #include "models/kernel-form.h"
 #include <math.h>
 #include <string.h>

@@ -44,7 +44,7 @@ sc_band_of (double bytes)
 }
 
 static void
-errors_add (ScErrors *errors, double bytes, double predicted, double measured)
+errors_add (ScSweepErrors *errors, double bytes, double predicted, double measured)
 {
   sc_error_stat_add (&errors->all, predicted, measured);
   sc_error_stat_add (bytes < SC_LARGE_BYTES ? &errors->small : &errors->large, predicted, measured);
@@ -52,7 +52,7 @@ errors_add (ScErrors *errors, double bytes, double predicted, double measured)
 }
 
 static void
-errors_merge (ScErrors *errors, const ScErrors *other)
+errors_merge (ScSweepErrors *errors, const ScSweepErrors *other)
 {
   sc_error_stat_merge (&errors->all, &other->all);
   sc_error_stat_merge (&errors->small, &other->small);

@@ -6,7 +6,7 @@
  * measuring program: a property of the sweep, not of the fabric.  Where the sweep does not state it, it is estimated from
  * its smallest rows, and those are not judged; where another row of the sweep was much faster, the estimate is that one's. */
 #pragma once
-#include "errors-stat.h"
+#include "error-stat.h"
 #include "models/collective.h"
 #include "systems-json.h"
 
@@ -37,7 +37,7 @@ guint       sc_band_of (double bytes);
 typedef struct
 {
   ScErrorStat all, small, large, bands[SC_N_BANDS];
-} ScErrors;
+} ScSweepErrors;
 
 typedef struct
 {
@@ -51,7 +51,7 @@ typedef struct
   double    launch_s;   /* 0: none */
   gboolean  launch_estimated;
   guint     n_states[SC_N_POINT_STATES];
-  ScErrors  errors;
+  ScSweepErrors  errors;
   double    worst_bytes; /* size of the worst row */
 } ScSweepResult;
 
@@ -61,7 +61,7 @@ typedef struct
   double   target_large, target_small; /* greatest mean error; INFINITY: none */
   guint    n_sweeps, n_skipped, n_rows;
   guint    n_rows_skipped;             /* of sweeps that were skipped, and those without a figure or impossible */
-  ScErrors errors, of_use[3];          /* by ScSweepUse */
+  ScSweepErrors errors, of_use[3];          /* by ScSweepUse */
   gboolean passes;
 } ScFamilyResult;
 
@@ -69,7 +69,7 @@ typedef struct
 {
   GPtrArray *sweeps;                  /* ScSweepResult, in the order of the input */
   ScFamilyResult families[SC_N_FAMILIES];
-  ScErrors   errors, of_use[3];
+  ScSweepErrors   errors, of_use[3];
   guint      n_rows, n_rows_skipped;  /* in sweeps that were skipped */
   guint      n_states[SC_N_POINT_STATES];
   guint      n_sweeps_skipped;

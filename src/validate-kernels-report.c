@@ -35,7 +35,7 @@ target_text (double target)
 }
 
 static void
-add_errors (ScTextTable *t, const ScKernelErrors *e)
+add_errors (ScTextTable *t, const ScErrors *e)
 {
   sc_text_table_cell (t, sc_text_percent (e->median, FALSE));
   sc_text_table_cell (t, sc_text_percent (e->p90, FALSE));
@@ -56,15 +56,15 @@ write_groups (const ScKernelsResult *r, gboolean markdown, GString *out)
   ScTextTable t = sc_text_table_new (titles, 2);
   for (guint g = 0; g < SC_N_GROUPS; g++)
     {
-      const ScKernelErrors *const e = &r->groups[g];
-      if (e->n + e->skipped == 0)
+      const ScErrors *const e = &r->groups[g];
+      if (e->n + r->skipped[g] == 0)
         continue;
       double median, p90;
       sc_kernel_group_targets ((ScKernelGroup) g, &median, &p90);
       sc_text_table_words (&t, sc_kernel_group_name ((ScKernelGroup) g));
       sc_text_table_words (&t, e->n == 0 || (isnan (median) && isnan (p90)) ? "-" : meets (e->median, median) && meets (e->p90, p90) ? "pass" : "miss");
       sc_text_table_cell (&t, g_strdup_printf ("%u", e->n));
-      sc_text_table_cell (&t, g_strdup_printf ("%u", e->skipped));
+      sc_text_table_cell (&t, g_strdup_printf ("%u", r->skipped[g]));
       sc_text_table_cell (&t, sc_text_percent (e->median, FALSE));
       sc_text_table_cell (&t, target_text (median));
       sc_text_table_cell (&t, sc_text_percent (e->p90, FALSE));
@@ -233,7 +233,7 @@ write_csv (const ScKernelsResult *r, GString *out)
 /* ---- JSON ---- */
 
 static void
-add_error_numbers (cJSON *o, const ScKernelErrors *e)
+add_error_numbers (cJSON *o, const ScErrors *e)
 {
   sc_json_add_number (o, "median_error", e->median);
   sc_json_add_number (o, "p90_error", e->p90);
@@ -243,10 +243,10 @@ add_error_numbers (cJSON *o, const ScKernelErrors *e)
 
 /* rows: of the input; judged of them. */
 static void
-add_counts (cJSON *o, const ScKernelErrors *e)
+add_counts (cJSON *o, const ScErrors *e, guint skipped)
 {
-  sc_json_add_number (o, "rows", e->n + e->skipped);
-  sc_json_add_number (o, "skipped", e->skipped);
+  sc_json_add_number (o, "rows", e->n + skipped);
+  sc_json_add_number (o, "skipped", skipped);
   sc_json_add_number (o, "judged", e->n);
   add_error_numbers (o, e);
 }
@@ -254,13 +254,13 @@ add_counts (cJSON *o, const ScKernelErrors *e)
 static void
 add_group (cJSON *summary, const ScKernelsResult *r, ScKernelGroup group)
 {
-  const ScKernelErrors *const e = &r->groups[group];
-  if (e->n + e->skipped == 0)
+  const ScErrors *const e = &r->groups[group];
+  if (e->n + r->skipped[group] == 0)
     return;
   double median, p90;
   sc_kernel_group_targets (group, &median, &p90);
   cJSON *const o = cJSON_AddObjectToObject (summary, sc_kernel_group_name (group));
-  add_counts (o, e);
+  add_counts (o, e, r->skipped[group]);
   sc_json_add_number (o, "target_median", median);
   sc_json_add_number (o, "target_p90", p90);
   cJSON_AddBoolToObject (o, "passes", e->n > 0 && meets (e->median, median) && meets (e->p90, p90));
@@ -285,7 +285,7 @@ write_json (const ScKernelsResult *r, GString *out)
   cJSON *const summary = cJSON_AddObjectToObject (root, "summary");
   for (guint g = 0; g < SC_N_GROUPS; g++)
     add_group (summary, r, (ScKernelGroup) g);
-  add_counts (cJSON_AddObjectToObject (summary, "all"), &r->all);
+  add_counts (cJSON_AddObjectToObject (summary, "all"), &r->all, r->n_skipped);
   cJSON *const sets = cJSON_AddArrayToObject (root, "sets");
   for (guint s = 0; s < r->sets->len; s++)
     {

@@ -6,8 +6,6 @@
 #include "models/kernel-form.h"
 #include "samples-json.h"
 #include "validate-layer.h"
-#include <gsl/gsl_sort_double.h>
-#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <string.h>
 
@@ -399,37 +397,29 @@ skip_row (Run *run, const ScKernelRow *row)
 
 typedef gboolean (*Chooser) (const ScKernelJudged *judged, gconstpointer of);
 
-static ScKernelErrors
+static ScErrors
 errors_of (const GPtrArray *all, Chooser chosen, gconstpointer of)
 {
-  ScKernelErrors e = { .median = NAN, .p90 = NAN, .signed_error = NAN, .worst = NAN };
-  ScErrorStat stat = { 0 };
-  g_autofree double *errors = g_new (double, MAX (all->len, 1));
-  double farthest = 0;
+  g_autofree ScPrediction *predictions = g_new (ScPrediction, MAX (all->len, 1));
+  guint n = 0;
   for (guint i = 0; i < all->len; i++)
     {
       const ScKernelJudged *const j = g_ptr_array_index (all, i);
-      if (!chosen (j, of))
-        continue;
-      if (j->why != NULL)
-        {
-          e.skipped++;
-          continue;
-        }
-      const double error = j->predicted_s / j->measured_s - 1;
-      errors[e.n++] = fabs (error);
-      if (e.n == 1 || fabs (error) > fabs (farthest))
-        farthest = error;
-      sc_error_stat_add (&stat, j->predicted_s, j->measured_s);
+      if (j->why == NULL && chosen (j, of))
+        predictions[n++] = (ScPrediction) { j->predicted_s, j->measured_s };
     }
-  if (e.n == 0)
-    return e;
-  gsl_sort (errors, 1, e.n);
-  e.median = gsl_stats_median_from_sorted_data (errors, 1, e.n);
-  e.p90 = gsl_stats_quantile_from_sorted_data (errors, 1, e.n, 0.9);
-  e.signed_error = sc_error_stat_signed (&stat);
-  e.worst = farthest;
-  return e;
+  return sc_errors_of (predictions, n);
+}
+
+static void
+count_skipped (ScKernelsResult *result)
+{
+  for (guint i = 0; i < result->judged->len; i++)
+    {
+      const ScKernelJudged *const j = g_ptr_array_index (result->judged, i);
+      result->n_skipped += j->why != NULL;
+      result->skipped[j->group] += j->why != NULL;
+    }
 }
 
 static gboolean
@@ -465,7 +455,7 @@ static gboolean
 choose_band (const ScKernelJudged *judged, gconstpointer of)
 {
   const BandOf *const band = of;
-  return judged->group == band->group && judged->why == NULL && band_of (judged->measured_s) == band->band;
+  return judged->group == band->group && band_of (judged->measured_s) == band->band;
 }
 
 static const char *
@@ -478,13 +468,6 @@ static char *
 set_key (const ScKernelJudged *j)
 {
   return g_strdup_printf ("%u %u %s/%s/%s", j->group, j->basis, j->gpu != NULL ? j->gpu : "", j->stack != NULL ? j->stack : "", dtype_of (j));
-}
-
-static gboolean
-choose_set (const ScKernelJudged *judged, gconstpointer of)
-{
-  (void) of; /* all that are given */
-  return judged->why == NULL;
 }
 
 static int
@@ -526,7 +509,7 @@ find_sets (ScKernelsResult *result)
       const GPtrArray *const rows = g_ptr_array_index (all, s);
       const ScKernelJudged *const j = g_ptr_array_index (rows, 0);
       const ScKernelSet set = { .group = j->group, .gpu = j->gpu, .stack = j->stack, .dtype = dtype_of (j), .basis = j->basis,
-                                .errors = errors_of (rows, choose_set, NULL) };
+                                .errors = errors_of (rows, choose_all, NULL) };
       g_array_append_val (result->sets, set);
     }
   g_array_sort (result->sets, compare_sets);
@@ -567,7 +550,7 @@ sc_validate_kernels (const ScKernelRows *rows, ScHoldOutRule rule, GError **erro
         skip_row (&run, row);
     }
   result->all = errors_of (result->judged, choose_all, NULL);
-  result->n_skipped = result->all.skipped;
+  count_skipped (result);
   result->passes = result->all.n > 0;
   result->rule = rule;
   for (guint g = 0; g < SC_N_GROUPS; g++)

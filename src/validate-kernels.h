@@ -5,7 +5,7 @@
  * A row is predicted from the measurements of its own software on its GPU, if there are any, and else as a forecast would.  The
  * shape that is asked is left out of the measurements, so a row never predicts itself. */
 #pragma once
-#include "errors-stat.h"
+#include "error-stat.h"
 #include "kernel-rows.h"
 #include "models/samples.h"
 
@@ -64,20 +64,13 @@ typedef struct
   double         measured_s, predicted_s;
 } ScKernelJudged;
 
-/* Errors of many: |predicted / measured - 1|. */
-typedef struct
-{
-  guint  n, skipped;
-  double median, p90, signed_error, worst; /* NAN where n is 0; signed: exp (mean ln) - 1 */
-} ScKernelErrors;
-
 /* One line of the table by GPU. */
 typedef struct
 {
   ScKernelGroup group;
   const char   *gpu, *stack, *dtype;
   ScBasis       basis;
-  ScKernelErrors errors;
+  ScErrors      errors;
 } ScKernelSet;
 
 #define SC_N_TIME_BANDS 5
@@ -86,10 +79,10 @@ const char *sc_time_band_name (guint band); /* "< 10 us", ... */
 typedef struct
 {
   GPtrArray     *judged;  /* ScKernelJudged, in the order of the rows */
-  ScKernelErrors all, groups[SC_N_GROUPS], bands[SC_N_GROUPS][SC_N_TIME_BANDS];
+  ScErrors       all, groups[SC_N_GROUPS], bands[SC_N_GROUPS][SC_N_TIME_BANDS];
   GArray        *sets;    /* ScKernelSet, in the order of first rows */
   GPtrArray     *devices; /* owned, what gpu is borrowed from */
-  guint          n_rows, n_skipped;
+  guint          n_rows, n_skipped, skipped[SC_N_GROUPS];
   gboolean       passes;
   ScHoldOutRule  rule;
 } ScKernelsResult;

@@ -49,7 +49,7 @@ size_text (double bytes)
 /* ---- Text and Markdown ---- */
 
 static void
-add_error_row (ScTextTable *t, const ScErrors *e, double target_large, double target_small)
+add_error_row (ScTextTable *t, const ScSweepErrors *e, double target_large, double target_small)
 {
   sc_text_table_cell (t, error_cell (&e->large));
   sc_text_table_cell (t, target_cell (target_large));
@@ -101,7 +101,7 @@ write_bands (const ScCollectivesResult *all, gboolean markdown, GString *out)
                        1);
   for (guint f = 0; f <= SC_N_FAMILIES; f++)
     {
-      const ScErrors *const e = f < SC_N_FAMILIES ? &all->families[f].errors : &all->errors;
+      const ScSweepErrors *const e = f < SC_N_FAMILIES ? &all->families[f].errors : &all->errors;
       if (f < SC_N_FAMILIES && e->all.n == 0)
         continue;
       sc_text_table_words (&t, f < SC_N_FAMILIES ? sc_family_name ((ScFamily) f) : "all");
@@ -252,7 +252,7 @@ write_csv (const ScCollectivesResult *all, GString *out)
 /* ---- JSON ---- */
 
 static void
-add_errors (cJSON *o, const ScErrors *e)
+add_errors (cJSON *o, const ScSweepErrors *e)
 {
   sc_json_add_number (o, "geomean_error", sc_error_stat_geomean (&e->all));
   sc_json_add_number (o, "geomean_error_large", sc_error_stat_geomean (&e->large));
@@ -266,7 +266,7 @@ add_errors (cJSON *o, const ScErrors *e)
 }
 
 static void
-add_uses_and_bands (cJSON *o, const ScErrors *errors, const ScErrors *of_use)
+add_uses_and_bands (cJSON *o, const ScSweepErrors *errors, const ScSweepErrors *of_use)
 {
   cJSON *bands = cJSON_AddArrayToObject (o, "bands");
   for (guint b = 0; b < SC_N_BANDS; b++)

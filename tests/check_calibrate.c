@@ -312,7 +312,7 @@ START_TEST (errors_of_a_table_are_those_of_points_left_out)
   g_autoptr (ScCalibration) c = calibrate (parse (&r), NULL);
   ck_assert_uint_eq (c->tables->len, 1);
   const ScSampleTable *const all = g_ptr_array_index (c->tables, 0);
-  g_autofree double *ln = g_new (double, all->n);
+  g_autofree ScPrediction *judged = g_new (ScPrediction, all->n);
   for (guint i = 0; i < all->n; i++)
     {
       ScSampleTable less = *all;
@@ -328,17 +328,17 @@ START_TEST (errors_of_a_table_are_those_of_points_left_out)
       c->device->tables = one;
       sc_device_prepare (c->device);
       double distance;
-      ln[i] = log (sc_samples_predict (c->device, &less, &all->kernels[i], SC_HOLD_NOTHING, &distance) / all->seconds[i]);
+      judged[i] = (ScPrediction) { sc_samples_predict (c->device, &less, &all->kernels[i], SC_HOLD_NOTHING, &distance), all->seconds[i] };
       c->device->tables = tables;
       sc_residuals_clear (&less.residuals);
       g_free (less.kernels);
       g_free (less.seconds);
     }
-  const ScErrors direct = sc_errors_of (ln, all->n), said = g_array_index (c->table_fits, ScTableFit, 0).point;
+  const ScErrors direct = sc_errors_of (judged, all->n), said = g_array_index (c->table_fits, ScTableFit, 0).point;
   ck_assert_uint_eq (said.n, direct.n);
   ck_assert_double_eq_tol (said.median, direct.median, 1e-9);
   ck_assert_double_eq_tol (said.p90, direct.p90, 1e-9);
-  ck_assert_double_eq_tol (said.bias, direct.bias, 1e-9);
+  ck_assert_double_eq_tol (said.signed_error, direct.signed_error, 1e-9);
   ck_assert_double_gt (said.median, 0.01);
 }
 END_TEST
@@ -347,7 +347,7 @@ START_TEST (errors_of_a_line_are_those_of_points_left_out)
 {
   enum { N = 15 };
   ScLinePoint points[N], seen[N - 1];
-  double ln[N];
+  ScPrediction judged[N];
   for (guint i = 0; i < N; i++)
     points[i] = (ScLinePoint) { 1e6 * (i + 1), (2e-6 + (i + 1) * 1e-6) * (1 + 0.05 * wobble (i)), 1 };
   for (guint i = 0; i < N; i++)
@@ -358,9 +358,9 @@ START_TEST (errors_of_a_line_are_those_of_points_left_out)
           seen[n++] = points[j];
       ScLine line;
       ck_assert (sc_line_fit (seen, n, &line));
-      ln[i] = log ((line.intercept_s + line.slope_s * points[i].bytes) / points[i].seconds);
+      judged[i] = (ScPrediction) { line.intercept_s + line.slope_s * points[i].bytes, points[i].seconds };
     }
-  const ScErrors direct = sc_errors_of (ln, N), said = sc_line_cross_validate (points, N);
+  const ScErrors direct = sc_errors_of (judged, N), said = sc_line_cross_validate (points, N);
   ck_assert_uint_eq (said.n, N);
   ck_assert_double_eq (said.median, direct.median);
   ck_assert_double_eq (said.p90, direct.p90);
@@ -424,10 +424,21 @@ START_TEST (half_of_the_weight_lies_on_either_side_of_the_median)
   ck_assert_double_eq (sc_weighted_median (values, heavy, 5), 5);
   ck_assert_double_eq (sc_weighted_median (values, even, 4), 2.5);
   ck_assert (isnan (sc_weighted_median (values, even, 0)));
-  double ln[] = { log (1.1), -log (1.1), log (2) };
-  const ScErrors e = sc_errors_of (ln, 3);
-  ck_assert_double_eq_tol (e.median, 0.1, 1e-12);
-  ck_assert_double_eq_tol (e.bias, cbrt (2) - 1, 1e-12);
+}
+END_TEST
+
+/* Half as long is half off, twice as long is wholly off; with sign, the two cancel. */
+START_TEST (an_error_is_a_share_of_what_was_measured)
+{
+  const ScPrediction judged[] = { { 2, 4 }, { 8, 4 }, { 11, 10 } };
+  const ScErrors e = sc_errors_of (judged, 3), none = sc_errors_of (judged, 0);
+  ck_assert_uint_eq (e.n, 3);
+  ck_assert_double_eq_tol (e.median, 0.5, 1e-12);
+  ck_assert_double_eq_tol (e.p90, 0.9, 1e-12);
+  ck_assert_double_eq_tol (e.signed_error, cbrt (1.1) - 1, 1e-12);
+  ck_assert_double_eq_tol (e.worst, 1, 1e-12);
+  ck_assert_double_eq (sc_errors_of (judged, 1).worst, -0.5);
+  ck_assert (none.n == 0 && isnan (none.median) && isnan (none.p90) && isnan (none.signed_error) && isnan (none.worst));
 }
 END_TEST
 
@@ -765,6 +776,7 @@ calibrate_suite (void)
   tcase_add_test (tc, repetitions_of_a_shape_are_judged_one_by_one);
   tcase_add_test (tc, one_wild_point_does_not_move_a_line);
   tcase_add_test (tc, half_of_the_weight_lies_on_either_side_of_the_median);
+  tcase_add_test (tc, an_error_is_a_share_of_what_was_measured);
   tcase_add_test (tc, wide_spreads_count_less_and_are_counted);
   tcase_add_loop_test (tc, published_rows_are_for_training_only_where_they_are_named, 0, 3);
   tcase_add_test (tc, tables_alone_are_made_on_the_numbers_of_the_base);
