@@ -2,31 +2,13 @@
 /* calibrate.h - measured rows become the numbers and tables of a device, each with what is known about its error.
  * Layer: src.  Pure: rows and a base in, a device and a result out.
  *
- * Times over bytes are straight lines, fitted weighted by 1/t^2 and robustly (gsl_fit_wlinear, then gsl_multifit_robust); ratios and
- * rates are weighted medians; products and attention are tables of samples with the efficiency of their form. */
+ * Times over bytes are straight lines (line-fit.h); ratios and rates are weighted medians; products and attention are tables of
+ * samples with the efficiency of their form. */
 #pragma once
 #include "error-stat.h"
 #include "kernel-rows.h"
 #include "models/samples.h"
 #include "units.h"
-
-/* t = intercept + slope x bytes. */
-typedef struct
-{
-  double intercept_s, slope_s, intercept_error_s; /* the last: one standard error */
-} ScLine;
-
-typedef struct
-{
-  double bytes, seconds;
-  double weight; /* above 0, to 1 */
-} ScLinePoint;
-
-/* FALSE: fewer than three points, or all of one size. */
-gboolean sc_line_fit (const ScLinePoint *points, guint n, ScLine *ret);
-
-/* Error of the line at points it has not seen: each of up to 20 parts of them in turn. */
-ScErrors sc_line_cross_validate (const ScLinePoint *points, guint n);
 
 /* One number of the device file. */
 typedef struct
@@ -92,12 +74,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScCalibration, sc_calibration_free)
  * numbers of @base stay, and tables are made on them.
  * SC_INPUT_ERROR where a fit makes no sense: its name, what was found, what was expected. */
 ScCalibration *sc_calibrate_take (ScDevice *base, const ScKernelRows *rows, const char *const *training, gboolean samples_only, GError **error);
-
-/* Puts the rows of @more behind those of @rows; @more is taken.  The session is the last one said. */
-void sc_kernel_rows_take (ScKernelRows *rows, ScKernelRows *more);
-
-/* Says in each raw row who measured it where and when, as a source. */
-void sc_kernel_rows_cite (ScKernelRows *rows);
 
 /* As points of plots: class, dtype, op, stack, FLOPs or bytes, measured, form, held out; a line each, tabs between. */
 void sc_calibration_write_points (const ScCalibration *calibration, GString *out);

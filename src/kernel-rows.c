@@ -642,3 +642,53 @@ sc_kernel_rows_load (const char *argument, GError **error)
   g_autofree char *text = sc_library_load (SC_KIND_MEASUREMENTS, argument, &file, &length, error);
   return text != NULL ? sc_kernel_rows_parse (file, text, length, error) : NULL;
 }
+
+void
+sc_kernel_rows_take (ScKernelRows *rows, ScKernelRows *more)
+{
+  ScMeasureSession *const to = &rows->session, *const from = &more->session;
+  char **const texts[][2] = { { &to->gpu, &from->gpu },           { &to->driver, &from->driver }, { &to->cuda, &from->cuda },
+                              { &to->cublaslt, &from->cublaslt }, { &to->cudnn, &from->cudnn },   { &to->nccl, &from->nccl },
+                              { &to->started, &from->started },   { &to->program, &from->program } };
+  if (more->raw)
+    {
+      for (guint i = 0; i < G_N_ELEMENTS (texts); i++)
+        {
+          g_free (*texts[i][0]);
+          *texts[i][0] = g_steal_pointer (texts[i][1]);
+        }
+      to->sms = from->sms;
+      to->memory_bytes = from->memory_bytes;
+      to->l2_bytes = from->l2_bytes;
+      to->power_limit_w = from->power_limit_w;
+      to->clock_sm_max_mhz = from->clock_sm_max_mhz;
+      rows->raw = TRUE;
+    }
+  g_ptr_array_extend_and_steal (rows->rows, g_steal_pointer (&more->rows));
+  sc_kernel_rows_free (more);
+}
+
+void
+sc_kernel_rows_cite (ScKernelRows *rows)
+{
+  const ScMeasureSession *const s = &rows->session;
+  g_autoptr (GString) text = g_string_new (s->program != NULL ? s->program : "stepcast-measure");
+  if (s->gpu != NULL)
+    g_string_append_printf (text, ", %s", s->gpu);
+  if (s->driver != NULL)
+    g_string_append_printf (text, ", driver %s", s->driver);
+  if (s->cuda != NULL)
+    g_string_append_printf (text, ", CUDA %s", s->cuda);
+  if (s->started != NULL)
+    g_string_append_printf (text, ", %.*s", (int) strcspn (s->started, "T"), s->started);
+  for (guint i = 0; i < rows->rows->len; i++)
+    {
+      ScKernelRow *const row = g_ptr_array_index (rows->rows, i);
+      if (!row->raw)
+        continue;
+      if (row->source == NULL)
+        row->source = g_strdup (text->str);
+      if (row->gpu == NULL)
+        row->gpu = g_strdup (s->gpu);
+    }
+}

@@ -64,3 +64,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScKernelRows, sc_kernel_rows_free)
  * only lacks what a prediction needs is a skipped row that says so.  A last line without its end is skipped: the writer was cut. */
 ScKernelRows *sc_kernel_rows_load (const char *argument, GError **error);
 ScKernelRows *sc_kernel_rows_parse (const char *file, const char *text, gsize length, GError **error);
+
+/* Puts the rows of @more behind those of @rows; @more is taken.  The session is the last one said. */
+void sc_kernel_rows_take (ScKernelRows *rows, ScKernelRows *more);
+
+/* Says in each raw row who measured it where and when, as a source. */
+void sc_kernel_rows_cite (ScKernelRows *rows);

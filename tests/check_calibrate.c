@@ -10,6 +10,7 @@
 #include "device-json.h"
 #include "device-write.h"
 #include "library.h"
+#include "line-fit.h"
 #include "models/kernel-form.h"
 #include "sample-tables.h"
 #include "samples-json.h"
