@@ -8,6 +8,7 @@
 #include "library.h"
 #include "models/collective.h"
 #include "models/framework.h"
+#include "models/recompute.h"
 #include "models/schedule.h"
 #include "samples-json.h"
 #include "topology-json.h"
@@ -212,6 +213,18 @@ list_collectives (GString *out, GError **error)
 }
 
 static gboolean
+list_modules (GString *out, GError **error)
+{
+  (void) error;
+  for (guint i = 0; i < SC_N_MODULES; i++)
+    {
+      const ScModuleRow *const row = sc_module_row ((ScModule) i);
+      append_row (out, row->name, row->summary, row->source);
+    }
+  return TRUE;
+}
+
+static gboolean
 list_model_types (GString *out, GError **error)
 {
   (void) error;
@@ -241,7 +254,8 @@ static const struct
   gboolean (*append) (GString *out, GError **error);
 } lists[] = {
   { "devices", list_devices },       { "topologies", list_topologies },  { "workloads", list_workloads },
-  { "frameworks", list_frameworks }, { "schedules", list_schedules },    { "collectives", list_collectives },
+  { "frameworks", list_frameworks }, { "schedules", list_schedules },    { "modules", list_modules },
+  { "collectives", list_collectives },
   { "fields", list_fields },         { "model-types", list_model_types }, { "exit-statuses", list_statuses },
   { "models", NULL },
 };
@@ -294,8 +308,8 @@ const ScCommand sc_cmd_list = {
   .name = "list",
   .summary = "Print the tables: devices, topologies, workloads, input fields, and more, with sources",
   .usage = "[TABLE...]",
-  .help = "Tables: devices, topologies, workloads (or models), frameworks, schedules, collectives, fields (every\n"
-          "input key with unit, range and default), model-types (that hf_config of a model reads), exit-statuses.  Without\n"
-          "a name all of them.",
+  .help = "Tables: devices, topologies, workloads (or models), frameworks, schedules, modules (of a layer, that\n"
+          "plan.recompute may name), collectives, fields (every input key with unit, range and default), model-types (that\n"
+          "hf_config of a model reads), exit-statuses.  Without a name all of them.",
   .run = run,
 };

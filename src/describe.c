@@ -5,6 +5,7 @@
 #endif
 #include <string.h>
 #include "describe.h"
+#include "models/recompute.h"
 #include "units.h"
 
 const char *
@@ -19,16 +20,48 @@ sc_sharding_word (ScSharding sharding)
     }
 }
 
-const char *
-sc_recompute_word (ScRecompute recompute)
+static void
+append_modules (GString *out, guint modules)
 {
-  switch (recompute)
+  const char *sep = "modules:";
+  for (guint i = 0; i < SC_N_MODULES; i++)
+    if (modules & 1u << i)
+      {
+        g_string_append_printf (out, "%s%s", sep, sc_module_row ((ScModule) i)->name);
+        sep = ",";
+      }
+}
+
+static void
+append_full (GString *out, const ScPlan *plan)
+{
+  if (plan->recompute_method == SC_RECOMPUTE_EVERY)
+    g_string_append_printf (out, "every:%u", plan->recompute_layers);
+  else if (plan->partial_microbatches == 0 && plan->recompute_method == SC_RECOMPUTE_BLOCK)
+    g_string_append_printf (out, "full block:%u", plan->recompute_layers);
+  else if (plan->partial_microbatches == 0 && plan->recompute_layers > 1)
+    g_string_append_printf (out, "full uniform:%u", plan->recompute_layers);
+  else
+    g_string_append (out, "full");
+}
+
+char *
+sc_recompute_text (const ScPlan *plan)
+{
+  GString *const out = g_string_new (NULL);
+  switch (plan->recompute)
     {
-    case SC_RECOMPUTE_NONE: return "none";
-    case SC_RECOMPUTE_SELECTIVE: return "selective";
-    case SC_RECOMPUTE_FULL: return "full";
-    default: g_return_val_if_reached ("");
+    case SC_RECOMPUTE_NONE: g_string_append (out, "none"); break;
+    case SC_RECOMPUTE_SELECTIVE: g_string_append (out, "selective"); break;
+    case SC_RECOMPUTE_FULL: append_full (out, plan); break;
+    case SC_RECOMPUTE_MODULES: append_modules (out, plan->recompute_modules); break;
+    case SC_RECOMPUTE_OPS: g_string_append (out, "selective-op"); break;
+    default: g_assert_not_reached ();
     }
+  if (plan->partial_microbatches > 0)
+    g_string_append_printf (out, " but for %u micro-batch%s in flight (%u layers a stage)", plan->partial_microbatches,
+                            plan->partial_microbatches == 1 ? "" : "es", plan->recompute_layers);
+  return g_string_free (out, FALSE);
 }
 
 const char *
@@ -111,7 +144,8 @@ sc_describe_plan (const ScWorkload *workload, GString *out)
   g_string_append_printf (out, ", DP %u", p->dp);
   if (p->sharding != SC_SHARDING_NONE)
     g_string_append_printf (out, " (%s)", sc_sharding_word (p->sharding));
-  g_string_append_printf (out, ", recompute %s, %s", sc_recompute_word (p->recompute), sc_dtype_name (p->dtype));
+  g_autofree char *recompute = sc_recompute_text (p);
+  g_string_append_printf (out, ", recompute %s, %s", recompute, sc_dtype_name (p->dtype));
 }
 
 void

@@ -5,7 +5,7 @@
 
 /* The words of workload files. */
 const char *sc_sharding_word (ScSharding sharding);    /* "none", "zero1", "distributed-optimizer" */
-const char *sc_recompute_word (ScRecompute recompute); /* "none", "selective", "full" */
+char *sc_recompute_text (const ScPlan *plan); /* "none", "selective", "full", "full block:4", "every:2", "modules:core_attn,mlp", ...; caller frees */
 const char *sc_attention_word (ScAttention attention); /* "flash", "unfused" */
 const char *sc_rank_order_word (ScRankOrder order);    /* "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp" */
 

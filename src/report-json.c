@@ -109,7 +109,8 @@ add_plan (const ScSummary *s, cJSON *workload)
   cJSON *stage_layers = cJSON_AddArrayToObject (o, "stage_layers");
   for (guint i = 0; i < p->pp * p->vpp; i++)
     cJSON_AddItemToArray (stage_layers, cJSON_CreateNumber (layers[i]));
-  sc_json_add_text (o, "recompute", sc_recompute_word (p->recompute));
+  g_autofree char *recompute = sc_recompute_text (p);
+  sc_json_add_text (o, "recompute", recompute);
   add_unsigned (o, "micro_batch", p->micro_batch);
   add_unsigned (o, "global_batch", p->global_batch);
   sc_json_add_text (o, "dtype", sc_dtype_name (p->dtype));

@@ -2,7 +2,7 @@
 /* workload-json.c - workload files: what is trained, and by which plan, in the vocabulary of published tables. */
 #include "workload-json.h"
 #include "library.h"
-#include "models/model.h"
+#include "models/recompute.h"
 #include "override.h"
 #include "schedule-csv.h"
 #include <math.h>
@@ -64,17 +64,19 @@ static const ScChoice schedules[] = {
   { NULL, 0, FALSE },
 };
 
+/* "every:N" and "modules:A,B" are read by read_recompute(). */
 static const ScChoice recomputes[] = {
   { "none", SC_RECOMPUTE_NONE, FALSE },
   { "selective", SC_RECOMPUTE_SELECTIVE, FALSE },
   { "full", SC_RECOMPUTE_FULL, FALSE },
-  { "selective-op", 0, TRUE },
-  { "selective:", 0, TRUE },
-  { "every:", 0, TRUE },
-  { "modules:", 0, TRUE },
-  { "policy:", 0, TRUE },
+  { "selective-op", SC_RECOMPUTE_OPS, FALSE },
+  { "every:N", SC_RECOMPUTE_FULL, FALSE },
+  { "modules:A,B", SC_RECOMPUTE_MODULES, FALSE },
+  { "selective:some-microbatches", SC_RECOMPUTE_SELECTIVE, FALSE },
   { NULL, 0, FALSE },
 };
+
+static const ScChoice recompute_methods[] = { { "uniform", SC_RECOMPUTE_UNIFORM, FALSE }, { "block", SC_RECOMPUTE_BLOCK, FALSE }, { NULL, 0, FALSE } };
 
 static const ScChoice dtypes[] = {
   { "bf16", SC_DTYPE_BF16, FALSE },
@@ -233,8 +235,15 @@ static const ScField plan_fields[] = {
     .help = "Layers of each of the pp x vpp virtual stages, an array" },
   { "account_for_embedding", FLAG, PLAN (account_for_embedding), .help = "Balancing counts the embedding as a layer" },
   { "account_for_loss", FLAG, PLAN (account_for_loss), .help = "Balancing counts head and loss as a layer" },
-  { "recompute", SC_FIELD_CHOICE, .choices = recomputes, .fallback = "none", PLAN (recompute),
-    .help = "What the backward pass computes again: nothing, the attention core, the layer" },
+  { "recompute", SC_FIELD_STRING, .fallback = "none", .offset = SC_FIELD_NOWHERE,
+    .help = "What the backward pass computes again: nothing, selective (the attention core), full (the layer), every:N (each N-th layer), "
+            "selective-op (what torchtitan does not save), modules:A,B (stepcast list modules)" },
+  { "recompute_method", SC_FIELD_CHOICE, .choices = recompute_methods, .fallback = "uniform", PLAN (recompute_method),
+    .help = "Of recompute full: groups of recompute_layers neighbours keep one input, or the first recompute_layers of each virtual stage theirs" },
+  { "recompute_layers", SC_FIELD_COUNT, .min = 0, .max = 1000, .derived = "uniform: 1; with partial_microbatches 0", PLAN (recompute_layers),
+    .help = "Layers of a group, or, block, of each virtual stage that are recomputed" },
+  { "partial_microbatches", SC_FIELD_COUNT, .min = 0, .max = 16383, .fallback = "0", PLAN (partial_microbatches),
+    .help = "Of each window of micro-batches in flight, those that recompute the first recompute_layers layers of a stage only" },
   { "micro_batch", SC_FIELD_COUNT, .min = 1, .max = 65536, PLAN (micro_batch), .help = "Sequences of a micro-batch" },
   { "global_batch", SC_FIELD_COUNT, .min = 1, .max = 1000000000, PLAN (global_batch), .help = "Sequences of a step" },
   { "dtype", SC_FIELD_CHOICE, .choices = dtypes, .fallback = "bf16", PLAN (dtype),
@@ -369,6 +378,103 @@ is_overridden (const ScJson *json, const char *pointer)
   return FALSE;
 }
 
+static gboolean
+fail_recompute (const ScJson *json, const cJSON *item, const char *text, GError **error)
+{
+  const char *known[G_N_ELEMENTS (recomputes)] = { NULL };
+  for (guint i = 0; recomputes[i].name != NULL; i++)
+    known[i] = recomputes[i].name;
+  const char *nearest = sc_nearest (text, known);
+  if (g_str_has_prefix (text, "policy:"))
+    sc_json_fail (json, item, NULL, error, "found \"%s\", but what a policy saves is not modelled yet, expected none, full or modules:...", text);
+  else if (nearest != NULL)
+    sc_json_fail (json, item, NULL, error, "found \"%s\", did you mean \"%s\"?", text, nearest);
+  else
+    sc_json_fail (json, item, NULL, error, "found \"%s\", expected none, selective, full, selective-op, every:N or modules:A,B", text);
+  return FALSE;
+}
+
+static gboolean
+fail_module (const ScJson *json, const cJSON *item, const char *name, GError **error)
+{
+  const char *known[SC_N_MODULES + 1] = { NULL };
+  for (guint i = 0; i < SC_N_MODULES; i++)
+    known[i] = sc_module_row ((ScModule) i)->name;
+  const char *nearest = sc_nearest (name, known);
+  if (nearest != NULL)
+    sc_json_fail (json, item, NULL, error, "found module \"%s\", did you mean \"%s\"?", name, nearest);
+  else
+    sc_json_fail (json, item, NULL, error, "found module \"%s\", expected some of stepcast list modules", name);
+  return FALSE;
+}
+
+static gboolean
+read_modules (ScPlan *plan, const ScJson *json, const cJSON *item, const char *names, GError **error)
+{
+  g_auto (GStrv) each = g_strsplit (names, ",", -1);
+  plan->recompute = SC_RECOMPUTE_MODULES;
+  if (each[0] == NULL)
+    return fail_module (json, item, "", error);
+  for (char **name = each; *name != NULL; name++)
+    {
+      ScModule module;
+      if (!sc_module_find (g_strstrip (*name), &module))
+        return fail_module (json, item, *name, error);
+      plan->recompute_modules |= 1u << module;
+    }
+  return TRUE;
+}
+
+static gboolean
+read_every (ScPlan *plan, const ScJson *json, const cJSON *item, const char *number, GError **error)
+{
+  guint64 n;
+  if (!g_ascii_string_to_unsigned (number, 10, 1, 1000, &n, NULL))
+    {
+      sc_json_fail (json, item, NULL, error, "found \"every:%s\", expected a number of layers from 1 to 1000 behind the colon", number);
+      return FALSE;
+    }
+  plan->recompute = SC_RECOMPUTE_FULL;
+  plan->recompute_method = SC_RECOMPUTE_EVERY;
+  plan->recompute_layers = (guint) n;
+  return TRUE;
+}
+
+/* Behind the table: what else it says of recompute is in @plan. */
+static gboolean
+read_recompute (ScPlan *plan, const ScJson *json, const cJSON *object, GError **error)
+{
+  static const ScField text_field = { .key = "recompute", .kind = SC_FIELD_STRING };
+
+  const cJSON *item = sc_fields_get (&sc_plan_table, object, "recompute");
+  g_autofree char *text = NULL;
+  if (item == NULL)
+    return TRUE;
+  if (!sc_fields_read_value (&text_field, &sc_plan_table, json, item, &text, error))
+    return FALSE;
+  if (g_str_has_prefix (text, "modules:"))
+    return read_modules (plan, json, item, text + strlen ("modules:"), error);
+  if (g_str_has_prefix (text, "every:") && (plan->recompute_layers > 0 || plan->recompute_method != SC_RECOMPUTE_UNIFORM))
+    {
+      sc_json_fail (json, item, NULL, error, "found \"%s\" with recompute_%s, expected one or the other", text, plan->recompute_layers > 0 ? "layers" : "method");
+      return FALSE;
+    }
+  if (g_str_has_prefix (text, "every:"))
+    return read_every (plan, json, item, text + strlen ("every:"), error);
+  if (strcmp (text, "selective:some-microbatches") == 0 && plan->partial_microbatches == 0)
+    {
+      sc_json_fail (json, item, NULL, error, "found \"%s\" without partial_microbatches, how many of those in flight are spared", text);
+      return FALSE;
+    }
+  for (const ScChoice *choice = recomputes; choice->name != NULL; choice++)
+    if (strcmp (choice->name, text) == 0)
+      {
+        plan->recompute = (ScRecompute) choice->value;
+        return TRUE;
+      }
+  return fail_recompute (json, item, text, error);
+}
+
 /* The command line may change one of the sizes whose product is the world; what follows from it gives way. */
 static void
 settle_world (ScJson *json, cJSON *plan)
@@ -423,7 +529,7 @@ read_plan (ScPlan *plan, GPtrArray *files, ScJson *json, GError **error)
   plan->grad_dtype = SC_N_DTYPES;
   if (!sc_fields_read (&sc_plan_table, json, object, plan, error))
     return FALSE;
-  if (!read_schedule_csv (plan, files, json, object, error))
+  if (!read_schedule_csv (plan, files, json, object, error) || !read_recompute (plan, json, object, error))
     return FALSE;
   const cJSON *stage_layers = sc_fields_get (&sc_plan_table, object, "stage_layers");
   return stage_layers == NULL || read_stage_layers (plan, json, stage_layers, error);

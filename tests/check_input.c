@@ -162,7 +162,7 @@ static const struct
   { "plan.schedule=csv", "/plan/schedule: found \"csv\" without schedule_csv" },
   { "plan.schedule_csv=none.csv", "/plan/schedule_csv: found with schedule" },
   { "plan.schedule=gpipe plan.vpp=2", "/plan/schedule: gpipe has one chunk per rank (use looped-bfs); found pp 2, vpp 2" },
-  { "plan.recompute=every:2", "/plan/recompute: found \"every:2\", which is not modelled yet" },
+  { "plan.recompute=policy:minimal", "/plan/recompute: found \"policy:minimal\", but what a policy saves is not modelled yet" },
   { "plan.dtype=fp8", "/plan/dtype: found \"fp8\", which is not modelled yet" },
   { "plan.optimizer=adam-8bit", "/plan/optimizer: found \"adam-8bit\", which is not modelled yet" },
   { "plan.offload=optimizer", "/plan/offload: found \"optimizer\", but this key is not modelled yet" },

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "models/layer.h"
-#include "models/model.h"
+#include "models/recompute.h"
 
 #define GIB (1024.0 * 1024 * 1024)
 

@@ -2,7 +2,7 @@
 /* check_model.c - parameters, FLOPs and state bytes against published and derived counts, to the last unit. */
 #include <check.h>
 #include <stdlib.h>
-#include "models/model.h"
+#include "models/recompute.h"
 
 #define GPT(h, l, a, v)                                                                                                \
   {                                                                                                                    \
@@ -301,14 +301,23 @@ START_TEST (grouped_and_windowed_pairs_scale_core_attention)
 }
 END_TEST
 
+/* Hardware FLOPs of @sequences with @m and @recompute. */
+static double
+hardware (const ScModel *m, guint seq, guint sequences, ScRecompute recompute, ScFlopsConvention convention)
+{
+  const ScWorkload w = { .model = *m, .seq = seq, .plan = { .tp = 1, .pp = 1, .vpp = 1, .dp = 1, .cp = 1, .ep = 1, .micro_batch = 1,
+                                                            .global_batch = sequences, .recompute = recompute } };
+  return sc_recompute_hardware_flops (&w, convention, 0);
+}
+
 START_TEST (full_recompute_gives_the_96_formula)
 {
   /* MODELLING 1.4: 96 B s L h^2 (1 + s/(6h) + V/(16 L h)) */
   const ScModel *m = model_named ("gpt3-175b");
-  ck_assert_double_eq_tol (sc_model_hardware_flops (m, 2048, 1, SC_RECOMPUTE_FULL, SC_FLOPS_FULL), 2936829917528064.0,
+  ck_assert_double_eq_tol (hardware (m, 2048, 1, SC_RECOMPUTE_FULL, SC_FLOPS_FULL), 2936829917528064.0,
                            1);
   ck_assert_double_eq_tol (
-      sc_model_hardware_flops (m, 2048, 1536, SC_RECOMPUTE_FULL, SC_FLOPS_FULL) / 4.5109707533231063e18, 1, 1e-12);
+      hardware (m, 2048, 1536, SC_RECOMPUTE_FULL, SC_FLOPS_FULL) / 4.5109707533231063e18, 1, 1e-12);
 }
 END_TEST
 
@@ -316,7 +325,7 @@ START_TEST (bloom_reaches_its_logged_tflops)
 {
   /* MODELLING 1.5: 104.70 s per step of 2048 sequences on 384 GPUs is logged as 149.77 TFLOP/s */
   const ScModel *m = model_named ("bloom-176b");
-  const double flops = sc_model_hardware_flops (m, 2048, 2048, SC_RECOMPUTE_FULL, SC_FLOPS_FULL);
+  const double flops = hardware (m, 2048, 2048, SC_RECOMPUTE_FULL, SC_FLOPS_FULL);
   ck_assert_double_eq_tol (flops / 104.7 / 384 / 1e12, 149.77, 0.03);
 }
 END_TEST
@@ -340,7 +349,7 @@ START_TEST (mfu_and_hfu_equal_published_ones)
   const double capacity = mfu_cases[_i].step_s * mfu_cases[_i].gpus * 312e12 / 100;
   ck_assert_double_eq_tol (sc_model_train_flops (m, 2048, mfu_cases[_i].batch, SC_FLOPS_FULL) / capacity,
                            mfu_cases[_i].mfu, 0.2);
-  ck_assert_double_eq_tol (sc_model_hardware_flops (m, 2048, mfu_cases[_i].batch, SC_RECOMPUTE_SELECTIVE, SC_FLOPS_FULL)
+  ck_assert_double_eq_tol (hardware (m, 2048, mfu_cases[_i].batch, SC_RECOMPUTE_SELECTIVE, SC_FLOPS_FULL)
                                / capacity,
                            mfu_cases[_i].hfu, 0.005);
 }
@@ -349,7 +358,7 @@ END_TEST
 START_TEST (no_recompute_executes_the_model_flops)
 {
   const ScModel *m = model_named ("llama3-8b");
-  ck_assert (sc_model_hardware_flops (m, 8192, 3, SC_RECOMPUTE_NONE, SC_FLOPS_HALF)
+  ck_assert (hardware (m, 8192, 3, SC_RECOMPUTE_NONE, SC_FLOPS_HALF)
              == sc_model_train_flops (m, 8192, 3, SC_FLOPS_HALF));
 }
 END_TEST

@@ -71,6 +71,8 @@ sc_pass_core_forward (Pass *p, gboolean repeated)
   const guint s = p->shape->seq, d = p->model->head_dim, d_v = (guint) (p->o / p->heads);
   const gboolean dropout = p->model->dropout > 0;
   const double output = sc_pass_tensor_bytes (p, PROJ_IN);
+  if (p->ops)
+    return; /* the output was kept */
   if (p->plan->attention == SC_ATTENTION_FLASH)
     {
       if (repeated)
@@ -204,7 +206,7 @@ sc_pass_attention_forward (Pass *p)
   else
     sc_pass_born (p, QK);
   sc_pass_born (p, V);
-  sc_pass_column_forward (p, &linear_qkv, width);
+  sc_pass_column_forward (p, &linear_qkv, p->ops ? p->kv : width); /* every second product again: the keys */
   sc_pass_used (p, NORM1_OUT);
   if (!p->fw->fused_bias && sc_pass_has_qkv_bias (p))
     sc_pass_elementwise (p, "qkv bias", 2 * p->e * width * p->t);
@@ -247,7 +249,7 @@ sc_pass_attention_backward (Pass *p)
   const double parts = p->e * width * p->t;
   sc_pass_row_backward (p, &linear_proj, p->q);
   sc_pass_residual_done (p);
-  if (p->shape->kind.recompute == SC_RECOMPUTE_SELECTIVE)
+  if (sc_pass_repeats (p, SC_MODULE_CORE_ATTN))
     {
       p->time = SC_TIME_RECOMPUTE;
       sc_pass_core_forward (p, TRUE);

@@ -1,39 +1,52 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* layer-kinds.c - the kinds of layers in a model, in order of their first layer. */
 #include "models/layer-kinds.h"
-#include "models/model.h"
-
-static ScLayerKind
-kind_of_layer (const ScWorkload *workload, guint layer)
-{
-  return (ScLayerKind) { .experts = sc_model_layer_has_experts (&workload->model, layer),
-                         .window = sc_model_layer_window (&workload->model, layer, workload->seq),
-                         .recompute = workload->plan.recompute };
-}
 
 static gboolean
 same (const ScLayerKind *a, const ScLayerKind *b)
 {
-  return a->experts == b->experts && a->window == b->window && a->recompute == b->recompute;
+  return a->experts == b->experts && a->window == b->window && sc_layer_recompute_equal (&a->recompute, &b->recompute);
+}
+
+/* Index of @kind among those known, to which it is added. */
+static guint8
+index_of (GArray *kinds, const ScLayerKind *kind)
+{
+  guint k = 0;
+  while (k < kinds->len && !same (&g_array_index (kinds, ScLayerKind, k), kind))
+    k++;
+  if (k == kinds->len)
+    g_array_append_val (kinds, *kind);
+  return (guint8) k;
+}
+
+/* What backward repeats hangs on a layer's place in its virtual stage. */
+static guint8 *
+number_layers (const ScWorkload *workload, const guint *stages, gboolean partial, GArray *kinds)
+{
+  const ScPlan *const plan = &workload->plan;
+  guint8 *const of_layer = g_new0 (guint8, workload->model.layers);
+  guint layer = 0;
+  for (guint j = 0; j < plan->pp * plan->vpp; j++)
+    for (guint i = 0; i < stages[j]; i++, layer++)
+      {
+        const ScLayerKind kind = { .experts = sc_model_layer_has_experts (&workload->model, layer),
+                                   .window = sc_model_layer_window (&workload->model, layer, workload->seq),
+                                   .recompute = sc_recompute_of_layer (plan, i, stages[j], partial) };
+        of_layer[layer] = index_of (kinds, &kind);
+      }
+  return of_layer;
 }
 
 ScLayerKinds *
 sc_layer_kinds_new (const ScWorkload *workload)
 {
-  const guint layers = workload->model.layers;
   ScLayerKinds *const ret = g_new0 (ScLayerKinds, 1);
   GArray *const kinds = g_array_new (FALSE, FALSE, sizeof (ScLayerKind));
-  ret->of_layer = g_new0 (guint8, layers);
-  for (guint i = 0; i < layers; i++)
-    {
-      const ScLayerKind kind = kind_of_layer (workload, i);
-      guint k = 0;
-      while (k < kinds->len && !same (&g_array_index (kinds, ScLayerKind, k), &kind))
-        k++;
-      if (k == kinds->len)
-        g_array_append_val (kinds, kind);
-      ret->of_layer[i] = (guint8) k;
-    }
+  g_autofree guint *stages = sc_workload_stage_layers (workload);
+  ret->of_layer = number_layers (workload, stages, FALSE, kinds);
+  if (workload->plan.partial_microbatches > 0)
+    ret->partial = number_layers (workload, stages, TRUE, kinds);
   ret->n = kinds->len;
   ret->kinds = (ScLayerKind *) (gpointer) g_array_free (kinds, FALSE);
   return ret;
@@ -46,5 +59,6 @@ sc_layer_kinds_free (ScLayerKinds *kinds)
     return;
   g_free (kinds->kinds);
   g_free (kinds->of_layer);
+  g_free (kinds->partial);
   g_free (kinds);
 }

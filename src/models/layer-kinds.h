@@ -2,13 +2,13 @@
 /* layer-kinds.h - which layers of a model are alike: a step prices and lists each kind once.
  * Layer: models. */
 #pragma once
-#include "models/workload.h"
+#include "models/recompute.h"
 
 typedef struct
 {
-  gboolean    experts;   /* a mixture of experts in place of the MLP */
-  guint       window;    /* tokens that a query attends; 0: all */
-  ScRecompute recompute; /* what its backward computes again */
+  gboolean experts; /* a mixture of experts in place of the MLP */
+  guint    window;  /* tokens that a query attends; 0: all */
+  ScLayerRecompute recompute; /* what its backward computes again */
 } ScLayerKind;
 
 typedef struct
@@ -16,6 +16,7 @@ typedef struct
   ScLayerKind *kinds;    /* [n] */
   guint  n;
   guint8 *of_layer;      /* [layers] index into kinds */
+  guint8 *partial;       /* the same for micro-batches that plan.partial_microbatches spares; NULL: none are */
 } ScLayerKinds;
 
 ScLayerKinds *sc_layer_kinds_new (const ScWorkload *workload);

@@ -50,7 +50,8 @@ sc_pass_row_forward (Pass *p, const Linear *l, double n_in)
       return;
     }
   sc_pass_temp (p, sc_pass_rows_bytes (p));
-  sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_REDUCE_SCATTER, l->reduce, sc_pass_full_bytes (p));
+  if (!p->ops) /* else its output was kept */
+    sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_REDUCE_SCATTER, l->reduce, sc_pass_full_bytes (p));
   sc_pass_temp (p, -sc_pass_full_bytes (p));
 }
 

@@ -70,12 +70,17 @@ void
 sc_pass_mlp_forward (Pass *p, gboolean to_end)
 {
   sc_pass_born (p, FC1_OUT);
-  sc_pass_column_forward (p, &linear_fc1, fc1_width (p));
+  if (!p->ops)
+    sc_pass_column_forward (p, &linear_fc1, fc1_width (p));
+  else if (p->model->gated_mlp)
+    sc_pass_column_forward (p, &linear_fc1, p->f); /* every second product again: one branch */
   sc_pass_used (p, NORM2_OUT);
   sc_pass_born (p, FC2_IN);
   activation_forward (p);
   sc_pass_used (p, FC1_OUT);
-  if (!to_end)
+  if (p->ops && to_end)
+    sc_pass_temp (p, sc_pass_rows_bytes (p)); /* the output was kept */
+  if (!to_end || p->ops)
     return;
   sc_pass_row_forward (p, &linear_fc2, p->f);
   sc_pass_used (p, FC2_IN);
@@ -84,6 +89,13 @@ sc_pass_mlp_forward (Pass *p, gboolean to_end)
 void
 sc_pass_mlp_backward (Pass *p)
 {
+  if (sc_pass_repeats (p, SC_MODULE_MLP_ACT) && !sc_pass_repeats (p, SC_MODULE_MLP))
+    {
+      p->time = SC_TIME_RECOMPUTE;
+      sc_pass_born (p, FC2_IN);
+      activation_forward (p);
+      p->time = SC_TIME_BACKWARD;
+    }
   sc_pass_row_backward (p, &linear_fc2, p->f);
   sc_pass_residual_done (p);
   sc_pass_spent_on_weights (p, FC2_IN);

@@ -37,6 +37,15 @@ sc_pass_new (const ScLayerShape *shape, GArray *items, ScTimeKind time)
   };
 }
 
+/* Outputs of products one, five and (where a third matrix makes it the seventh) the last, Q, one FFN branch and the down
+ * projection, of V apart; and of the reduce-scatters behind attention and MLP (torchtitan's list of operators to save). */
+static double
+ops_kept_bytes (const Pass *p)
+{
+  const double down = p->model->gated_mlp ? p->e * p->h * p->t : 0;
+  return p->e * (p->q + p->f) * p->t + down + (p->sp ? 2 * p->e * p->h * p->t_sp : 0);
+}
+
 double
 sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
 {
@@ -87,32 +96,45 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
       return (p->model->gated_mlp ? 2 : 1) * p->e * p->f * p->t;
     case FC2_IN:
       return p->e * p->f * p->t;
+    case OPS_KEPT:
+      return p->shape->kind.recompute.ops ? ops_kept_bytes (p) : 0;
     case N_TENSORS:
       break;
     }
   g_return_val_if_reached (0);
 }
 
-/* Inside the attention core, which selective recompute repeats. */
-static gboolean
-tensor_in_core (Tensor tensor)
+#define BIT(tensor) (G_GUINT64_CONSTANT (1) << (tensor))
+G_STATIC_ASSERT (N_TENSORS <= 64);
+
+/* What backward need not find where it repeats a part of the layer. */
+static const guint64 dropped_by[SC_N_MODULES] = {
+  [SC_MODULE_CORE_ATTN] = BIT (SOFTMAX_OUT) | BIT (ATTENTION_MASK) | BIT (ATTENTION_DROPPED) | BIT (FLASH_LSE),
+  [SC_MODULE_LAYERNORM] = BIT (NORM1_OUT) | BIT (NORM1_STATS) | BIT (NORM2_OUT) | BIT (NORM2_STATS),
+  [SC_MODULE_MLP_ACT] = BIT (FC2_IN),
+  [SC_MODULE_MLP] = BIT (FC1_OUT) | BIT (FC2_IN),
+};
+
+/* Operator by operator: the layer's input, outputs of fused attention and of every second product, of which V is one. */
+static const guint64 kept_of_ops = BIT (NORM1_IN) | BIT (V) | BIT (FLASH_LSE) | BIT (PROJ_IN) | BIT (OPS_KEPT);
+
+gboolean
+sc_pass_tensor_saved (Tensor tensor, const ScLayerRecompute *recompute)
 {
-  return tensor == SOFTMAX_OUT || tensor == ATTENTION_MASK || tensor == ATTENTION_DROPPED || tensor == FLASH_LSE;
+  if (recompute->full)
+    return tensor == NORM1_IN && recompute->first;
+  if (recompute->ops)
+    return (kept_of_ops & BIT (tensor)) != 0;
+  for (guint i = 0; i < SC_N_MODULES; i++)
+    if ((recompute->modules & 1u << i) != 0 && (dropped_by[i] & BIT (tensor)) != 0)
+      return FALSE;
+  return TRUE;
 }
 
 gboolean
-sc_pass_tensor_saved (Tensor tensor, ScRecompute recompute)
+sc_pass_repeats (const Pass *p, ScModule module)
 {
-  switch (recompute)
-    {
-    case SC_RECOMPUTE_NONE:
-      return TRUE;
-    case SC_RECOMPUTE_SELECTIVE:
-      return !tensor_in_core (tensor);
-    case SC_RECOMPUTE_FULL:
-      return tensor == NORM1_IN;
-    }
-  g_return_val_if_reached (TRUE);
+  return (p->shape->kind.recompute.modules & 1u << module) != 0;
 }
 
 /* Allocates (> 0) or frees (< 0).  Neighbours of one kind and direction become one item. */
@@ -145,7 +167,8 @@ sc_pass_temp (Pass *p, double bytes)
 void
 sc_pass_born (Pass *p, Tensor tensor)
 {
-  sc_pass_mem (p, p->keeps[tensor] ? SC_MEM_ACTIVATIONS : SC_MEM_TRANSIENT, sc_pass_tensor_bytes (p, tensor));
+  if (!p->known[tensor])
+    sc_pass_mem (p, p->keeps[tensor] ? SC_MEM_ACTIVATIONS : SC_MEM_TRANSIENT, sc_pass_tensor_bytes (p, tensor));
 }
 
 /* Forward has no more use for it. */

@@ -29,6 +29,7 @@ typedef enum
   MLP_MASK,
   POST2_IN, /* the MLP's */
   POST2_STATS,
+  OPS_KEPT, /* recompute by operator: outputs that are kept of what is else computed again */
   N_TENSORS
 } Tensor;
 
@@ -70,6 +71,8 @@ typedef struct
   Part part;
   Half half; /* that is being written */
   gboolean keeps[N_TENSORS]; /* what this pass leaves for a backward */
+  gboolean known[N_TENSORS]; /* a repeated forward: what the first one left, which is not born again */
+  gboolean ops;              /* ... and of operators only those whose output was not kept */
 
   double e;      /* bytes of an element */
   double h;      /* hidden */
@@ -89,7 +92,8 @@ typedef struct
 /* layer-pass.c: sizes, saved tensors, writing items */
 Pass     sc_pass_new (const ScLayerShape *shape, GArray *items, ScTimeKind time);
 double   sc_pass_tensor_bytes (const Pass *p, Tensor tensor);
-gboolean sc_pass_tensor_saved (Tensor tensor, ScRecompute recompute);
+gboolean sc_pass_tensor_saved (Tensor tensor, const ScLayerRecompute *recompute);
+gboolean sc_pass_repeats (const Pass *p, ScModule module); /* does backward compute that part of the layer again? */
 double   sc_pass_full_bytes (const Pass *p); /* of a hidden-wide tensor over all tokens ... */
 double   sc_pass_rows_bytes (const Pass *p); /* ... and of this rank's rows of it */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* layer.c - kernels, collectives and allocations of one layer. */
 #include "models/layer-pass.h"
+#include <string.h>
 
 ScLayerShape
 sc_layer_shape (const ScWorkload *workload, const ScLayerKind *kind)
@@ -26,7 +27,7 @@ sc_layer_saved_bytes (const ScLayerShape *shape)
   const Pass p = sc_pass_new (shape, NULL, SC_TIME_FORWARD);
   double bytes = 0;
   for (guint i = 0; i < N_TENSORS; i++)
-    if (sc_pass_tensor_saved ((Tensor) i, shape->kind.recompute))
+    if (sc_pass_tensor_saved ((Tensor) i, &shape->kind.recompute))
       bytes += sc_pass_tensor_bytes (&p, (Tensor) i);
   return bytes;
 }
@@ -76,9 +77,12 @@ sequential_body (Pass *p, gboolean to_end)
   forward_half (p, ATTENTION_HALF, TRUE);
   sc_pass_born (p, NORM2_IN);
   sc_pass_residual_forward (p);
+  sc_pass_used (p, NORM1_IN);
   sc_pass_temp (p, -sc_pass_rows_bytes (p));
 
   second_norm (p);
+  if (p->ops)
+    sc_pass_mem (p, SC_MEM_ACTIVATIONS, -p->e * (p->q + p->f) * p->t); /* the branch that was kept is half of what comes */
   forward_half (p, MLP_HALF, to_end);
   if (to_end)
     {
@@ -109,6 +113,7 @@ parallel_body (Pass *p, gboolean to_end)
       sc_pass_residual_forward (p);
       sc_pass_temp (p, -2 * sc_pass_rows_bytes (p)); /* the MLP's, and the sum, which is handed on */
     }
+  sc_pass_used (p, NORM1_IN);
   sc_pass_temp (p, -sc_pass_rows_bytes (p));
 }
 
@@ -126,9 +131,72 @@ sc_layer_forward (const ScLayerShape *shape, GArray *items)
 {
   Pass p = sc_pass_new (shape, items, SC_TIME_FORWARD);
   for (guint i = 0; i < N_TENSORS; i++)
-    p.keeps[i] = sc_pass_tensor_saved ((Tensor) i, shape->kind.recompute);
+    p.keeps[i] = sc_pass_tensor_saved ((Tensor) i, &shape->kind.recompute);
   sc_pass_born (&p, NORM1_IN);
+  sc_pass_born (&p, OPS_KEPT);
   layer_body (&p, TRUE);
+}
+
+/* The forward once more, which leaves all that backward needs.  PyTorch's non-reentrant checkpoint, which selects operators, too,
+ * stops where nothing else is needed. */
+static void
+layer_again (Pass *p, gboolean to_end)
+{
+  const ScLayerRecompute *const r = &p->shape->kind.recompute;
+  const double ops_kept = sc_pass_tensor_bytes (p, OPS_KEPT);
+  p->time = SC_TIME_RECOMPUTE;
+  p->ops = r->ops;
+  for (guint i = 0; i < N_TENSORS; i++)
+    p->known[i] = sc_pass_tensor_saved ((Tensor) i, r);
+  sc_pass_born (p, NORM1_IN);
+  layer_body (p, to_end);
+  if (r->ops)
+    sc_pass_mem (p, SC_MEM_ACTIVATIONS, p->e * (p->q + p->f) * p->t - ops_kept);
+  memset (p->known, 0, sizeof p->known);
+  p->ops = FALSE;
+  p->time = SC_TIME_BACKWARD;
+}
+
+static Pass
+backward_pass (const ScLayerShape *shape, Part part, GArray *items)
+{
+  Pass p = sc_pass_new (shape, items, SC_TIME_BACKWARD);
+  p.part = part;
+  for (guint i = 0; i < N_TENSORS; i++)
+    p.keeps[i] = TRUE; /* what is repeated here is spent here */
+  return p;
+}
+
+void
+sc_layer_rebuild (const ScLayerShape *shape, GArray *items)
+{
+  if (!shape->kind.recompute.full || shape->kind.recompute.last)
+    return;
+  Pass p = backward_pass (shape, PART_WHOLE, items);
+  sc_pass_temp (&p, sc_pass_rows_bytes (&p)); /* the gradient of the last one's output waits */
+  layer_again (&p, TRUE);
+  sc_pass_temp (&p, -sc_pass_rows_bytes (&p));
+}
+
+/* What output-discarding recomputation brings back as soon as the gradient of a half's output is there; a recomputed MLP goes
+ * through its whole forward again. */
+static void
+repeat_before (Pass *p, Half half)
+{
+  const gboolean shared = p->model->layer_norms == 1; /* one norm: before the half that comes first */
+  p->time = SC_TIME_RECOMPUTE;
+  if (sc_pass_repeats (p, SC_MODULE_LAYERNORM) && half == ATTENTION_HALF)
+    first_norm (p);
+  else if (sc_pass_repeats (p, SC_MODULE_LAYERNORM) && !shared)
+    second_norm (p);
+  if (half == MLP_HALF && !p->shape->kind.experts && sc_pass_repeats (p, SC_MODULE_MLP))
+    {
+      const gboolean to_end = !p->fw->recompute_stops_early;
+      sc_pass_mlp_forward (p, to_end);
+      if (to_end)
+        sc_pass_temp (p, -sc_pass_rows_bytes (p));
+    }
+  p->time = SC_TIME_BACKWARD;
 }
 
 /* From the gradient of the layer's output to that of the norm's in front of the half. */
@@ -137,6 +205,7 @@ backward_half (Pass *p, Half half)
 {
   p->half = half;
   sc_pass_residual_backward (p);
+  repeat_before (p, half);
   if (half == ATTENTION_HALF)
     sc_pass_attention_backward (p);
   else
@@ -185,18 +254,12 @@ parallel_backward (Pass *p)
 static void
 layer_backward (const ScLayerShape *shape, Part part, GArray *items)
 {
-  Pass p = sc_pass_new (shape, items, SC_TIME_BACKWARD);
-  p.part = part;
-  for (guint i = 0; i < N_TENSORS; i++)
-    p.keeps[i] = TRUE; /* what is repeated here is spent here */
-
+  Pass p = backward_pass (shape, part, items);
+  const ScLayerRecompute *const r = &shape->kind.recompute;
+  const gboolean needs_end = p.model->dropout > 0 || p.model->layer_norms == 4;
   sc_pass_temp (&p, sc_pass_rows_bytes (&p)); /* the gradient of the output: taken over */
-  if (shape->kind.recompute == SC_RECOMPUTE_FULL)
-    {
-      p.time = SC_TIME_RECOMPUTE;
-      layer_body (&p, !shape->framework->recompute_stops_early || p.model->dropout > 0);
-      p.time = SC_TIME_BACKWARD;
-    }
+  if (r->ops || (r->full && r->last))
+    layer_again (&p, needs_end || !(r->ops || shape->framework->recompute_stops_early));
 
   if (p.model->parallel_attention)
     parallel_backward (&p);

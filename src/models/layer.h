@@ -66,8 +66,11 @@ ScLayerShape sc_layer_shape (const ScWorkload *workload, const ScLayerKind *kind
  * stage boundary) frees the receive buffer just before, and allocates a send buffer just after.
  * Time of items with SC_TIME_RECOMPUTE is issued at the pace of forward. */
 void sc_layer_forward (const ScLayerShape *shape, GArray *items);
-/* @recompute as in plan.recompute: full repeats the forward first (its items carry SC_TIME_RECOMPUTE), selective repeats the attention core inside. */
+/* What the kind's recompute says is repeated in it (items that carry SC_TIME_RECOMPUTE): the whole forward first, parts just before
+ * their own backward. */
 void sc_layer_backward (const ScLayerShape *shape, GArray *items);
+/* Of a layer recomputed in full that is not the last of its group: its forward again, before the backward of the last. */
+void sc_layer_rebuild (const ScLayerShape *shape, GArray *items);
 
 /* The two parts of a backward pass, for schedules that split it (zero bubble, arXiv 2401.10241): the gradient of the input, then, at any later
  * time, those of the weights.  Together they issue the same kernels; what only the weights need (inputs of linear layers,

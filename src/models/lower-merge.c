@@ -334,19 +334,25 @@ sc_lower_put_whole (Lower *l, guint chunk, ScPass pass, guint phase)
 {
   if (l->in->detail != SC_DETAIL_STAGE)
     return FALSE;
-  Merged **const m = &l->whole[chunk * SC_N_PASSES + pass];
+  Merged **const m = &l->whole[((l->partial ? sc_plan_chunks (l->plan) : 0) + chunk) * SC_N_PASSES + pass];
   if (*m == NULL)
     {
       const ScStageSizes *const sizes = l->in->sizes;
       const guint j = sc_plan_stage (l->plan, l->at.pp, chunk), first = sc_stage_first_layer (sizes, j), n = sizes->layers[j];
       const gboolean forward = pass == SC_PASS_FORWARD, embeds = j == 0, ends = j == sizes->n_virtual - 1;
       const Priced *const embedding = &l->price->embedding[pass], *const head = &l->price->head[pass];
-      g_autofree const Priced **lists = g_new (const Priced *, n + 2);
+      g_autofree const Priced **lists = g_new (const Priced *, 2 * n + 2); /* recomputed in groups, each once more */
       guint k = 0;
       if (forward ? embeds : ends)
         lists[k++] = forward ? embedding : head;
       for (guint i = 0; i < n; i++)
-        lists[k++] = sc_lower_layer_price (l, forward ? first + i : first + n - 1 - i, pass);
+        {
+          const guint layer = forward ? first + i : first + n - 1 - i;
+          if (!forward && pass != SC_PASS_WEIGHT)
+            for (guint again = sc_lower_rebuilt_from (l, layer); again < layer; again++)
+              lists[k++] = sc_lower_layer_rebuild (l, again);
+          lists[k++] = sc_lower_layer_price (l, layer, pass);
+        }
       if (forward ? ends : embeds)
         lists[k++] = forward ? head : embedding;
       *m = sc_lower_merge (l, lists, k);

@@ -115,6 +115,10 @@ sc_lower_price_index (Lower *l, const ScDevice *device, double speed, double hos
       p.embedding[pass] = sc_lower_price_list (l, s->embedding.pass[pass], device, speed, host_factor);
       p.head[pass] = sc_lower_price_list (l, s->head.pass[pass], device, speed, host_factor);
     }
+  p.rebuild = g_new0 (Priced, s->kinds->n);
+  for (guint k = 0; k < s->kinds->n; k++)
+    if (s->layers[k].rebuild != NULL)
+      p.rebuild[k] = sc_lower_price_list (l, s->layers[k].rebuild, device, speed, host_factor);
   g_array_append_val (l->prices, p);
   return l->prices->len - 1;
 }
@@ -125,7 +129,10 @@ sc_lower_prices_clear (gpointer data)
   Prices *const p = data;
   for (guint i = 0; i < p->n_layers; i++)
     g_free (p->layers[i].items);
+  for (guint k = 0; k < p->n_layers / SC_N_PASSES; k++)
+    g_free (p->rebuild[k].items);
   g_free (p->layers);
+  g_free (p->rebuild);
   for (guint pass = 0; pass < SC_N_PASSES; pass++)
     {
       g_free (p->embedding[pass].items);
@@ -133,10 +140,35 @@ sc_lower_prices_clear (gpointer data)
     }
 }
 
+guint
+sc_lower_layer_kind (const Lower *l, guint layer)
+{
+  const ScLayerKinds *const kinds = l->in->items->kinds;
+  return l->partial && kinds->partial != NULL ? kinds->partial[layer] : kinds->of_layer[layer];
+}
+
 const Priced *
 sc_lower_layer_price (const Lower *l, guint layer, ScPass pass)
 {
-  return &l->price->layers[l->in->items->kinds->of_layer[layer] * SC_N_PASSES + pass];
+  return &l->price->layers[sc_lower_layer_kind (l, layer) * SC_N_PASSES + pass];
+}
+
+const Priced *
+sc_lower_layer_rebuild (const Lower *l, guint layer)
+{
+  return &l->price->rebuild[sc_lower_layer_kind (l, layer)];
+}
+
+guint
+sc_lower_rebuilt_from (const Lower *l, guint layer)
+{
+  const ScLayerKind *const kinds = l->in->items->kinds->kinds;
+  const ScLayerRecompute *r = &kinds[sc_lower_layer_kind (l, layer)].recompute;
+  if (!r->full || !r->last)
+    return layer;
+  while (!kinds[sc_lower_layer_kind (l, layer)].recompute.first)
+    layer--;
+  return layer;
 }
 
 /* ---- calls ---- */

@@ -32,6 +32,7 @@ typedef struct
   double  speed, host_factor;
   Priced *layers;       /* [kinds * SC_N_PASSES] */
   guint   n_layers;     /* of them */
+  Priced *rebuild;      /* [kinds], where they have it */
   Priced  embedding[SC_N_PASSES], head[SC_N_PASSES]; /* by ScPass */
 } Prices;
 
@@ -79,10 +80,12 @@ typedef struct
   const Prices *price;
   double  *grade_s;         /* [SC_N_GRADES] */
   GQueue   started[SC_N_COMMS]; /* events of collectives beside compute, as pointers */
+  guint8  *spared;          /* [chunks * m] micro-batches that recompute less; NULL: none */
+  gboolean partial;         /* the pass is of a micro-batch that plan.partial_microbatches spares */
   GArray  *buckets;         /* Bucket */
   GArray  *dp_done;         /* guint32 events */
   GHashTable *merged;       /* const Priced * -> Merged */
-  Merged **whole;           /* [chunks * SC_N_PASSES] passes over a chunk, as they are asked for */
+  Merged **whole;           /* [2 * chunks * SC_N_PASSES] passes over a chunk, as they are asked for; second half: of spared micro-batches */
   guint32  self;            /* a group of its own */
   ScOpInfo info;
 } Lower;
@@ -94,7 +97,10 @@ Priced sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *devic
 guint sc_lower_price_index (Lower *l, const ScDevice *device, double speed, double host_factor);
 void sc_lower_prices_clear (gpointer data);
 guint32 sc_lower_item_call (Lower *l, const PricedItem *item);
+guint sc_lower_layer_kind (const Lower *l, guint layer); /* index into in->items->kinds */
 const Priced *sc_lower_layer_price (const Lower *l, guint layer, ScPass pass);
+const Priced *sc_lower_layer_rebuild (const Lower *l, guint layer);
+guint sc_lower_rebuilt_from (const Lower *l, guint layer); /* first layer that is rebuilt before the backward of @layer, or @layer */
 ScTimeKind sc_lower_comm_time (ScCommKind kind);
 double sc_lower_alone_ps (const Lower *l, guint32 call);
 gboolean sc_lower_may_wait (const Lower *l, ScCommKind kind);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* lower-pipeline.c - the slots of a rank's schedule, and the transfers between them, blocking or overlapped. */
 #include "models/lower-parts.h"
+#include "models/recompute.h"
 #include "models/schedule.h"
 
 static void
@@ -32,6 +33,17 @@ put_forward (Lower *l, const ScSlot *slot)
     }
 }
 
+/* The layers that are recomputed together with @layer, but for itself. */
+static void
+put_rebuilt (Lower *l, guint layer, guint phase)
+{
+  for (guint i = sc_lower_rebuilt_from (l, layer); i < layer; i++)
+    {
+      l->info.layer = i;
+      sc_lower_put_unit (l, sc_lower_layer_rebuild (l, i), phase);
+    }
+}
+
 /* A backward, or one of its parts.  @reduce: buckets of gradients as soon as they are full. */
 static void
 put_backward (Lower *l, const ScSlot *slot, gboolean reduce)
@@ -53,6 +65,8 @@ put_backward (Lower *l, const ScSlot *slot, gboolean reduce)
     }
   for (guint i = sizes->layers[j]; i-- > 0;)
     {
+      if (slot->pass != SC_PASS_WEIGHT)
+        put_rebuilt (l, layer + i, phase);
       l->info.layer = layer + i;
       sc_lower_put_unit (l, sc_lower_layer_price (l, layer + i, slot->pass), phase);
       unit--;
@@ -157,6 +171,7 @@ static void
 put_slot (Lower *l, const ScSlot *slot, gboolean reduce)
 {
   guint rank;
+  l->partial = l->spared != NULL && l->spared[slot->chunk * l->orders->m + slot->microbatch];
   if (sc_orders_hands_on (l->orders, l->at.pp, slot, FALSE, &rank))
     sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, -l->in->items->tensor_bytes);
   if (slot->pass == SC_PASS_FORWARD)
@@ -357,6 +372,7 @@ sc_lower_put_slots (Lower *l)
         backward[n_backward++] = &all[n];
       }
   aligned.n = n_forward;
+  l->spared = sc_recompute_spared (p, l->orders, l->at.pp);
   if (sc_lower_gathers_ahead (l)) /* the first bucket, or, of chunks, the first two */
     for (guint i = 0; i < MIN (n_chunks, 2); i++)
       sc_lower_put_gathers (l, sc_lower_nth_chunk (l, i), n_chunks > 1 ? G_MAXUINT : 1);
@@ -367,4 +383,6 @@ sc_lower_put_slots (Lower *l)
   else
     put_blocking_slots (l, &aligned, all, slots->len, last);
   l->info = (ScOpInfo) { SC_INFO_NO_MICROBATCH, 0, SC_INFO_NO_LAYER, 3 };
+  l->partial = FALSE;
+  g_clear_pointer (&l->spared, g_free);
 }

@@ -43,6 +43,8 @@ sc_step_items_new (const ScWorkload *workload)
     {
       const ScLayerShape shape = sc_layer_shape (workload, &s->kinds->kinds[k]);
       list_passes (&shape, layer, &s->layers[k]);
+      if (shape.kind.recompute.full && !shape.kind.recompute.last)
+        sc_layer_rebuild (&shape, s->layers[k].rebuild = item_list ());
     }
   const ScLayerShape shape = sc_layer_shape (workload, NULL);
   list_passes (&shape, embedding, &s->embedding);
@@ -57,6 +59,7 @@ clear_passes (ScPassItems *p)
 {
   for (guint pass = 0; pass < SC_N_PASSES; pass++)
     g_array_unref (p->pass[pass]);
+  g_clear_pointer (&p->rebuild, g_array_unref);
 }
 
 void
@@ -251,7 +254,11 @@ stage_costs (Lower *l, double *ret_latency)
             const guint first = sc_stage_first_layer (sizes, j);
             double cost = 0;
             for (guint layer = first; layer < first + sizes->layers[j]; layer++)
-              cost += pass_ps (l, sc_lower_layer_price (l, layer, passes[i]));
+              {
+                cost += pass_ps (l, sc_lower_layer_price (l, layer, passes[i]));
+                if (passes[i] == SC_PASS_INPUT)
+                  cost += pass_ps (l, sc_lower_layer_rebuild (l, layer));
+              }
             cost += j == 0 ? pass_ps (l, &l->price->embedding[passes[i]]) : 0;
             cost += j == sizes->n_virtual - 1 ? pass_ps (l, &l->price->head[passes[i]]) : 0;
             costs[i * sizes->n_virtual + j] = MAX (costs[i * sizes->n_virtual + j], cost);
@@ -294,7 +301,7 @@ lower_class (Lower *l, guint32 class_id)
     g_queue_clear (&l->started[i]);
 
   g_hash_table_remove_all (l->merged);
-  for (guint i = 0; i < sc_plan_chunks (l->plan) * SC_N_PASSES; i++)
+  for (guint i = 0; i < 2 * sc_plan_chunks (l->plan) * SC_N_PASSES; i++)
     g_clear_pointer (&l->whole[i], sc_lower_merged_free);
   if (l->in->detail != SC_DETAIL_KERNEL)
     l->self = sc_program_add_group (l->p, 1);
@@ -357,7 +364,8 @@ estimate_pass (const GArray *items)
 static double
 estimate_passes (const ScPassItems *items)
 {
-  return estimate_pass (items->pass[SC_PASS_FORWARD]) + estimate_pass (items->pass[SC_PASS_BACKWARD]);
+  return estimate_pass (items->pass[SC_PASS_FORWARD]) + estimate_pass (items->pass[SC_PASS_BACKWARD])
+         + (items->rebuild != NULL ? estimate_pass (items->rebuild) : 0);
 }
 
 double
@@ -416,7 +424,7 @@ sc_lower (const ScLowerInput *in)
     sc_program_add_group (l.p, MAX (in->fold->family_members[i], 1));
   g_array_append_vals (l.p->uses, in->fold->uses, in->fold->uses_first[n_families * in->fold->max_parts]);
   l.merged = g_hash_table_new_full (NULL, NULL, NULL, (GDestroyNotify) sc_lower_merged_free);
-  l.whole = g_new0 (Merged *, sc_plan_chunks (l.plan) * SC_N_PASSES);
+  l.whole = g_new0 (Merged *, 2 * sc_plan_chunks (l.plan) * SC_N_PASSES);
   l.may_wait = find_may_wait (in->fold);
   make_orders (&l);
   ret->orders = l.orders;
@@ -433,7 +441,7 @@ sc_lower (const ScLowerInput *in)
   for (guint rank = 0; l.actions != NULL && rank < l.orders->p; rank++)
     g_array_unref (l.actions[rank]);
   g_free (l.actions);
-  for (guint i = 0; i < sc_plan_chunks (l.plan) * SC_N_PASSES; i++)
+  for (guint i = 0; i < 2 * sc_plan_chunks (l.plan) * SC_N_PASSES; i++)
     sc_lower_merged_free (l.whole[i]);
   g_free (l.whole);
   g_hash_table_unref (l.merged);

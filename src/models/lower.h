@@ -15,6 +15,7 @@
 typedef struct
 {
   GArray *pass[SC_N_PASSES];
+  GArray *rebuild; /* of layers that are recomputed before the backward of a later one; else NULL */
 } ScPassItems;
 
 typedef struct

@@ -336,6 +336,13 @@ window_pairs (const ScModel *model, guint seq, ScFlopsConvention convention)
   return model->chunked_window ? s * w / half : (s * s - (s - w) * (s - w)) / half;
 }
 
+double
+sc_model_layer_core_flops (const ScModel *model, guint layer, guint seq, ScFlopsConvention convention)
+{
+  const gboolean window = sc_model_layer_window (model, layer, seq) > 0;
+  return sc_model_core_attention_flops (model, window ? window_pairs (model, seq, convention) : attended_pairs (seq, convention));
+}
+
 /* Forward FLOPs in all layers' attention cores. */
 static double
 core_flops (const ScModel *model, guint seq, ScFlopsConvention convention)
@@ -381,27 +388,6 @@ sc_model_train_flops (const ScModel *model, guint seq, double sequences, ScFlops
          * (linear_flops (model, seq) + core_flops (model, seq, convention) + sc_model_logits_flops (model, seq)
             + mtp_flops (model, seq, convention))
          * sequences;
-}
-
-double
-sc_model_hardware_flops (const ScModel *model, guint seq, double sequences, ScRecompute recompute,
-                         ScFlopsConvention convention)
-{
-  g_return_val_if_fail (convention != SC_FLOPS_6N, 0); /* 6N has no attention term that could be repeated */
-  const double core = core_flops (model, seq, convention);
-  double repeated = 0; /* of one sequence */
-  switch (recompute)
-    {
-    case SC_RECOMPUTE_NONE:
-      break;
-    case SC_RECOMPUTE_SELECTIVE:
-      repeated = core;
-      break;
-    case SC_RECOMPUTE_FULL:
-      repeated = linear_flops (model, seq) + core;
-      break;
-    }
-  return sc_model_train_flops (model, seq, sequences, convention) + repeated * sequences;
 }
 
 /* ---- Model states ---- */

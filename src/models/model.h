@@ -40,15 +40,11 @@ double sc_model_layer_linear_flops (const ScModel *model, guint seq);
 double sc_model_layer_mlp_flops (const ScModel *model, guint seq); /* the MLP's part of the above is separate: linear = attention projections only */
 double sc_model_layer_experts_flops (const ScModel *model, guint seq); /* of a layer with experts: routed and shared */
 double sc_model_core_attention_flops (const ScModel *model, double pairs);
+double sc_model_layer_core_flops (const ScModel *model, guint layer, guint seq, ScFlopsConvention convention); /* ... as the convention counts those of layer @layer: HALF or FULL */
 double sc_model_logits_flops (const ScModel *model, guint seq);
 
 /* Model FLOPs (forward + backward, no recompute) of @sequences sequences under a convention (MODELLING 1.4). */
 double sc_model_train_flops (const ScModel *model, guint seq, double sequences, ScFlopsConvention convention);
-
-/* Hardware FLOPs: model FLOPs plus what the recompute mode repeats, counted physically (MODELLING 1.5).
- * @convention: HALF or FULL for the attention term. */
-double sc_model_hardware_flops (const ScModel *model, guint seq, double sequences, ScRecompute recompute,
-                                ScFlopsConvention convention);
 
 /* Bytes per parameter of one rank's model states, sharded over @d ranks (MODELLING 3.2). */
 typedef struct { double weights, grads, optimizer; } ScStateBytes;

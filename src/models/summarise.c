@@ -3,7 +3,7 @@
 #include "models/summarise.h"
 #include "models/links.h"
 #include "models/memory.h"
-#include "models/model.h"
+#include "models/recompute.h"
 #include "models/schedule.h"
 #include "models/segments.h"
 
@@ -107,8 +107,8 @@ summarise_rates (ScSummary *s, const ScLowerInput *in)
   s->model_flops_half = sc_model_train_flops (&w->model, w->seq, sequences, SC_FLOPS_HALF);
   s->model_flops_full = sc_model_train_flops (&w->model, w->seq, sequences, SC_FLOPS_FULL);
   s->model_flops_6n = sc_model_train_flops (&w->model, w->seq, sequences, SC_FLOPS_6N);
-  s->hardware_flops = sc_model_hardware_flops (&w->model, w->seq, sequences, w->plan.recompute,
-                                               w->plan.attention == SC_ATTENTION_FLASH ? SC_FLOPS_HALF : SC_FLOPS_FULL);
+  s->hardware_flops = sc_recompute_hardware_flops (w, w->plan.attention == SC_ATTENTION_FLASH ? SC_FLOPS_HALF : SC_FLOPS_FULL,
+                                                   sc_recompute_spared_share (&w->plan, s->orders));
   double peak = 0; /* of the whole job: GPUs may differ */
   for (guint32 g = 0; g < in->fabric->n_gpus; g++)
     peak += sc_fabric_node_type (in->fabric, g)->device->peak_flops[w->plan.dtype].value;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* workload.c - whether model and plan can be, and how layers fall on stages. */
 #include <string.h>
-#include "models/workload.h"
+#include "models/recompute.h"
 
 G_DEFINE_QUARK (sc - workload - error - quark, sc_workload_error)
 
@@ -426,7 +426,7 @@ sc_workload_check (const ScWorkload *workload, GError **error)
 {
   return check_later (&workload->plan, error) && check_model (workload, error)
          && check_tensor_parallel (workload, error) && check_batch (workload, error) && check_schedule (workload, error)
-         && check_stages (workload, error) && check_data_parallel (&workload->plan, error);
+         && check_stages (workload, error) && sc_recompute_check (workload, error) && check_data_parallel (&workload->plan, error);
 }
 
 /* ---- Workload on topology ---- */

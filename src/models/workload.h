@@ -11,7 +11,8 @@
 typedef enum { SC_NORM_LAYERNORM, SC_NORM_RMSNORM } ScNorm;
 typedef enum { SC_POSITIONS_LEARNED, SC_POSITIONS_ROPE, SC_POSITIONS_ALIBI, SC_POSITIONS_NONE } ScPositions;
 typedef enum { SC_ATTENTION_FLASH, SC_ATTENTION_UNFUSED } ScAttention;
-typedef enum { SC_RECOMPUTE_NONE, SC_RECOMPUTE_SELECTIVE, SC_RECOMPUTE_FULL } ScRecompute;
+typedef enum { SC_RECOMPUTE_NONE, SC_RECOMPUTE_SELECTIVE, SC_RECOMPUTE_FULL, SC_RECOMPUTE_MODULES, SC_RECOMPUTE_OPS } ScRecompute;
+typedef enum { SC_RECOMPUTE_UNIFORM, SC_RECOMPUTE_BLOCK, SC_RECOMPUTE_EVERY } ScRecomputeMethod;
 typedef enum { SC_SHARDING_NONE, SC_SHARDING_ZERO1, SC_SHARDING_DISTRIBUTED_OPTIMIZER } ScSharding;
 typedef enum { SC_ORDER_TP_CP_EP_DP_PP, SC_ORDER_TP_CP_EP_PP_DP } ScRankOrder;
 
@@ -96,7 +97,11 @@ typedef struct
   guint      *stage_layers;      /* [pp * vpp] layers of virtual stage j, owned; NULL: balanced */
   gboolean    account_for_embedding; /* balanced split: the embedding counts as a layer's slot */
   gboolean    account_for_loss;      /* balanced split: the head and loss count as a layer's slot */
-  ScRecompute recompute;
+  ScRecompute recompute;         /* models/recompute.h */
+  guint       recompute_modules; /* MODULES: bits 1 << ScModule */
+  ScRecomputeMethod recompute_method; /* FULL: which layers */
+  guint       recompute_layers;  /* n: UNIFORM: of a group that keeps one input, 0: 1; BLOCK: the first ones of each virtual stage; EVERY: every n-th */
+  guint       partial_microbatches; /* of each window of those in flight, micro-batches that recompute the first recompute_layers layers only */
   guint       micro_batch;       /* [b] sequences */
   guint       global_batch;      /* [B] sequences */
   ScDtype     dtype;             /* bf16, fp16, fp32 */
