@@ -76,6 +76,19 @@ sc_attention_word (ScAttention attention)
 }
 
 const char *
+sc_cp_comm_word (ScCpComm comm)
+{
+  switch (comm)
+    {
+    case SC_CP_RING: return "p2p";
+    case SC_CP_ALL_GATHER: return "all-gather";
+    case SC_CP_A2A: return "a2a";
+    case SC_CP_HIERARCHICAL: return "a2a+p2p";
+    default: g_return_val_if_reached ("");
+    }
+}
+
+const char *
 sc_rank_order_word (ScRankOrder order)
 {
   switch (order)
@@ -137,8 +150,10 @@ sc_describe_plan (const ScWorkload *workload, GString *out)
     g_string_append_printf (out, ", PP %u (%s)", p->pp, p->schedule);
   else
     g_string_append (out, ", PP 1");
-  if (p->cp > 1)
-    g_string_append_printf (out, ", CP %u", p->cp);
+  if (p->cp > 1 && p->cp_comm == SC_CP_HIERARCHICAL)
+    g_string_append_printf (out, ", CP %u (a2a %u x p2p %u)", p->cp, p->cp_a2a, p->cp / p->cp_a2a);
+  else if (p->cp > 1)
+    g_string_append_printf (out, ", CP %u (%s)", p->cp, sc_cp_comm_word (p->cp_comm));
   if (p->ep > 1)
     g_string_append_printf (out, ", EP %u", p->ep);
   g_string_append_printf (out, ", DP %u", p->dp);

@@ -7,6 +7,7 @@
 const char *sc_sharding_word (ScSharding sharding);    /* "none", "zero1", "distributed-optimizer" */
 char *sc_recompute_text (const ScPlan *plan); /* "none", "selective", "full", "full block:4", "every:2", "modules:core_attn,mlp", ...; caller frees */
 const char *sc_attention_word (ScAttention attention); /* "flash", "unfused" */
+const char *sc_cp_comm_word (ScCpComm comm);           /* "p2p", "all-gather", "a2a", "a2a+p2p" */
 const char *sc_rank_order_word (ScRankOrder order);    /* "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp" */
 
 /* And of topology files. */

@@ -99,6 +99,10 @@ add_plan (const ScSummary *s, cJSON *workload)
   add_unsigned (o, "vpp", p->vpp);
   add_unsigned (o, "dp", p->dp);
   add_unsigned (o, "cp", p->cp);
+  if (p->cp > 1)
+    sc_json_add_text (o, "cp_comm", sc_cp_comm_word (p->cp_comm));
+  if (p->cp_a2a > 0)
+    add_unsigned (o, "cp_a2a", p->cp_a2a);
   add_unsigned (o, "ep", p->ep);
   add_unsigned (o, "gpus", p->gpus);
   add_bool (o, "sequence_parallel", p->sequence_parallel);

@@ -92,6 +92,14 @@ static const ScChoice attentions[] = { { "flash", SC_ATTENTION_FLASH, FALSE },
                                        { "unfused", SC_ATTENTION_UNFUSED, FALSE },
                                        { NULL, 0, FALSE } };
 
+static const ScChoice cp_comms[] = {
+  { "p2p", SC_CP_RING, FALSE },
+  { "all-gather", SC_CP_ALL_GATHER, FALSE },
+  { "a2a", SC_CP_A2A, FALSE },
+  { "a2a+p2p", SC_CP_HIERARCHICAL, FALSE },
+  { NULL, 0, FALSE },
+};
+
 static const ScChoice rank_orders[] = {
   { "tp-cp-ep-dp-pp", SC_ORDER_TP_CP_EP_DP_PP, FALSE },
   { "tp-cp-ep-pp-dp", SC_ORDER_TP_CP_EP_PP_DP, FALSE },
@@ -217,7 +225,12 @@ static const ScField plan_fields[] = {
   { "vpp", SIZE (vpp, 64), .help = "Chunks per stage (virtual stages); 1: not interleaved" },
   { "dp", SC_FIELD_COUNT, .min = 1, .max = 8000000, .derived = "gpus / (tp x pp x cp)", PLAN (dp),
     .help = "Data-parallel size" },
-  { "cp", SIZE (cp, 1024), .help = "Context-parallel size; only 1 is modelled yet" },
+  { "cp", SIZE (cp, 1024), .help = "Context-parallel size: ranks that share out each sequence, two chunks each (zig-zag)" },
+  { "cp_comm", SC_FIELD_CHOICE, .choices = cp_comms, .fallback = "p2p", PLAN (cp_comm),
+    .help = "How they see all of it: a ring of keys and values under attention, their all-gather, exchanged heads (Ulysses), or heads "
+            "inside groups and a ring over them" },
+  { "cp_a2a", SC_FIELD_COUNT, .min = 0, .max = 1024, .fallback = "0", PLAN (cp_a2a),
+    .help = "cp_comm a2a+p2p: ranks that exchange heads, neighbours; the other cp / cp_a2a are a ring" },
   { "ep", SIZE (ep, 1024), .help = "Expert-parallel size; only 1 is modelled yet" },
   { "gpus", SC_FIELD_COUNT, .min = 1, .max = 8000000, .derived = "tp x pp x cp x dp", PLAN (gpus),
     .help = "World size; give dp or gpus" },

@@ -693,6 +693,8 @@ START_TEST (groups_are_as_many_and_as_large_as_the_plan_says)
               case SC_COMM_EXPERT_DP:
               case SC_COMM_SHARD:
               case SC_COMM_REPLICA:
+              case SC_COMM_CP_A2A:
+              case SC_COMM_CP_RING:
               case SC_N_COMMS:
               default: ck_abort ();
               }
@@ -735,9 +737,10 @@ START_TEST (context_and_expert_groups_cut_a_stage_into_equal_parts)
 {
   static const struct
   {
-    guint tp, cp, dp, pp, ep, etp, shard;
+    guint tp, cp, dp, pp, ep, etp, shard, cp_a2a;
   } rows[] = {
-    { 1, 1, 8, 1, 8, 1, 4 }, { 2, 2, 4, 2, 4, 2, 4 }, { 4, 1, 4, 2, 8, 1, 2 }, { 2, 4, 2, 1, 4, 4, 2 }, { 1, 2, 4, 3, 1, 1, 8 }, { 8, 1, 2, 2, 2, 8, 0 },
+    { 1, 1, 8, 1, 8, 1, 4, 0 }, { 2, 2, 4, 2, 4, 2, 4, 0 }, { 4, 1, 4, 2, 8, 1, 2, 0 }, { 2, 4, 2, 1, 4, 4, 2, 0 },
+    { 1, 2, 4, 3, 1, 1, 8, 0 }, { 8, 1, 2, 2, 2, 8, 0, 0 }, { 2, 4, 2, 2, 1, 2, 0, 2 }, { 1, 8, 1, 1, 1, 1, 0, 2 }, { 1, 8, 2, 1, 1, 1, 0, 4 },
   };
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
     for (guint order = 0; order < 2; order++)
@@ -748,6 +751,8 @@ START_TEST (context_and_expert_groups_cut_a_stage_into_equal_parts)
         p->ep = rows[i].ep;
         p->etp = rows[i].etp;
         p->shard_group = rows[i].shard;
+        p->cp_a2a = rows[i].cp_a2a;
+        p->cp_comm = p->cp_a2a > 0 ? SC_CP_HIERARCHICAL : SC_CP_RING;
         p->rank_order = order == 0 ? SC_ORDER_TP_CP_EP_DP_PP : SC_ORDER_TP_CP_EP_PP_DP;
         w->model.experts = 8;
         w->model.top_k = 2;
@@ -755,7 +760,8 @@ START_TEST (context_and_expert_groups_cut_a_stage_into_equal_parts)
         const gboolean hybrid = p->shard_group > 0 && p->shard_group < data;
         const guint sizes[SC_N_COMMS] = { [SC_COMM_TP] = p->tp, [SC_COMM_DP] = data, [SC_COMM_CP] = p->cp, [SC_COMM_EP] = p->ep,
                                           [SC_COMM_ETP] = p->etp, [SC_COMM_EXPERT_DP] = stage / (p->ep * p->etp),
-                                          [SC_COMM_SHARD] = hybrid ? p->shard_group : 0, [SC_COMM_REPLICA] = hybrid ? data / p->shard_group : 0 };
+                                          [SC_COMM_SHARD] = hybrid ? p->shard_group : 0, [SC_COMM_REPLICA] = hybrid ? data / p->shard_group : 0,
+                                          [SC_COMM_CP_A2A] = p->cp_a2a, [SC_COMM_CP_RING] = p->cp_a2a > 0 ? p->cp / p->cp_a2a : 0 };
         g_autoptr (ScLayout) l = sc_layout_new (w);
         for (guint kind = 0; kind < SC_N_COMMS; kind++)
           for (guint32 r = 0; r < l->n_ranks && sizes[kind] > 1; r++)

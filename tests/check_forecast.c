@@ -39,6 +39,11 @@ static const Case cases[] = {
   { "dgx-h100-8", "llama3-8b",
     { "plan.tp=16", "plan.gpus=32", "plan.global_batch=4" }, .most_classes = 1 }, /* tp across nodes */
   { "dgx-h100-8", "llama3-8b", { "plan.tp=4", "plan.gpus=32", "plan.global_batch=16" }, .most_classes = 1 },
+  { "dgx-h100-8", "llama3-8b-128k", { "plan.gpus=32", "plan.global_batch=2" }, .most_classes = 2 },
+  { "dgx-h100-8", "llama3-8b-128k", { "plan.tp=1", "plan.sequence_parallel=false", "plan.cp=16", "plan.cp_comm=all-gather", "plan.gpus=32", "plan.global_batch=2" },
+    .most_classes = 2 },
+  { "dgx-h100-8", "llama3-8b-128k", { "plan.cp_comm=a2a", "plan.gpus=32", "plan.global_batch=2" }, .most_classes = 2 },
+  { "dgx-h100-8", "llama3-8b-128k", { "plan.tp=2", "plan.cp_comm=a2a+p2p", "plan.cp_a2a=2", "plan.gpus=32", "plan.global_batch=2" }, .most_classes = 2 },
   { "pcie-25gbe", "sc21-1.7b", { "plan.gpus=32", "plan.micro_batch=2", "plan.global_batch=64" }, .most_classes = 1 },
   { "dgx1-v100", "gpt-7.5b-zero", { "plan.gpus=16", "plan.global_batch=64" }, .most_classes = 1 },
 };
@@ -419,6 +424,7 @@ static const struct
   gboolean simulated;
 } sizes[] = {
   { "dgx-h100-8", "llama3-70b", TRUE },          { "dgx-h100-superpod", "llama3-405b", TRUE },
+  { "dgx-h100-8", "llama3-8b-128k", TRUE },      { "dgx-h100-superpod", "llama3-405b-128k", TRUE },
   { "dgx-a100-superpod", "megatron-22b-full", TRUE }, { "dgx-a100-superpod", "megatron-175b-seqsel", TRUE },
   { "jean-zay-a100", "bloom-176b", TRUE },       { "dgx-a100-superpod", "sc21-310b", FALSE },
   { "dgx-a100-superpod", "sc21-530b", FALSE },   { "dgx-a100-superpod", "sc21-1t", FALSE },

@@ -181,12 +181,23 @@ fix_run (const ScTopology *t, const ScWorkload *w, const ScStepItems *items, gbo
   r->fabric = sc_fabric_new (t, w->plan.gpus, NULL);
   g_assert (r->fabric != NULL);
   r->layout = sc_layout_new (w);
-  r->loads = sc_loads_new (r->layout, r->fabric, NULL, 0);
-  g_autofree guint32 *colour = colours (w, r->fabric);
-  r->fold = sc_fold_new (r->layout, r->fabric, r->loads, colour, 0, unfolded);
   r->sizes = sc_stage_sizes_new (w);
-  r->input = (ScLowerInput) { w, r->fabric, r->layout, r->loads, r->fold, items, r->sizes, blocks, SC_DETAIL_KERNEL, NULL };
-  r->lowered = sc_lower (&r->input);
+  g_autofree guint32 *colour = colours (w, r->fabric);
+  g_autoptr (GArray) needs = g_array_new (FALSE, FALSE, sizeof (ScNeed));
+  do
+    {
+      if (r->lowered != NULL)
+        g_array_append_vals (needs, r->lowered->needs->data, r->lowered->needs->len);
+      sc_needs_sort (needs);
+      g_clear_pointer (&r->lowered, sc_lowered_free);
+      g_clear_pointer (&r->fold, sc_fold_free);
+      g_clear_pointer (&r->loads, sc_loads_free);
+      r->loads = sc_loads_new (r->layout, r->fabric, (const ScNeed *) (gconstpointer) needs->data, needs->len);
+      r->fold = sc_fold_new (r->layout, r->fabric, r->loads, colour, 0, unfolded);
+      r->input = (ScLowerInput) { w, r->fabric, r->layout, r->loads, r->fold, items, r->sizes, blocks, SC_DETAIL_KERNEL, NULL };
+      r->lowered = sc_lower (&r->input);
+    }
+  while (r->lowered->needs->len > 0);
   g_autoptr (GError) error = NULL;
   r->trace = sc_engine_run (r->lowered->program, &error);
   if (r->trace == NULL)

@@ -18,6 +18,8 @@ typedef enum
   SC_COMM_EXPERT_DP,   /* gradients and parameters of the same experts */
   SC_COMM_SHARD,       /* inside DP: ranks that share one sharded copy */
   SC_COMM_REPLICA,     /* inside DP: ranks that hold the same shard */
+  SC_COMM_CP_A2A,      /* inside CP: neighbours that share out the heads ... */
+  SC_COMM_CP_RING,     /* ... and ranks with the same heads, in a ring */
   SC_N_COMMS
 } ScCommKind;
 

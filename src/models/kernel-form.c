@@ -172,13 +172,25 @@ batched_form (const ScDevice *device, const ScKernel *kernel)
   return (ScForm) { hypot (math_s, memory_s) + device->launch_s.value, grade };
 }
 
+/* Length of causal sequences whose queries see as many keys in the mean as this kernel's: what curves are kept by. */
+static double
+causal_length (const ScKernel *kernel)
+{
+  if (kernel->causal && kernel->window == 0)
+    return kernel->seq;
+  const double d = (double) kernel->k, v = kernel->v_head_dim > 0 ? kernel->v_head_dim : d;
+  const double per_pair = 2 * (kernel->class == SC_KERNEL_FLASH_FORWARD ? d + v : 3 * d + 2 * v) * kernel->heads;
+  const double queries = (double) MAX (kernel->batch, 1) * (kernel->queries > 0 ? kernel->queries : kernel->seq);
+  return per_pair > 0 ? 2 * kernel->flops / per_pair / queries : kernel->seq;
+}
+
 /* At the rate that the device's curve has for this length. */
 static double
 curve_math_s (const ScDevice *device, const ScKernel *kernel, ScGrade *grade)
 {
   const gboolean forward = kernel->class == SC_KERNEL_FLASH_FORWARD;
   const ScCurve *const curve = forward ? &device->flash_forward : &device->flash_backward;
-  double rate = sc_curve_at (curve, kernel->seq);
+  double rate = sc_curve_at (curve, causal_length (kernel));
   *grade = sc_grade_weaker (curve->grade, SC_GRADE_MEASURED);
   const double head = (double) kernel->k;
   if (head > 0 && head < FLASH_HEAD)

@@ -172,7 +172,7 @@ ScKernel
 sc_kernel_attention (const char *name, ScKernelClass class, ScDtype dtype, const ScAttentionShape *a)
 {
   const guint v = a->v_head_dim > 0 ? a->v_head_dim : a->head_dim;
-  const guint queries = a->queries > 0 ? MIN (a->queries, a->seq) : a->seq;
+  const guint queries = a->queries > 0 ? a->queries : a->seq;
   const guint window = a->window < a->seq ? a->window : 0;
   const double e = sc_dtype_bytes (dtype), keys = (double) a->batch * a->seq, tokens = (double) a->batch * queries;
   const double pairs = a->pairs > 0 ? a->pairs : tokens / a->seq * sc_attention_pairs (a->seq, a->causal, window);
@@ -185,7 +185,7 @@ sc_kernel_attention (const char *name, ScKernelClass class, ScDtype dtype, const
     .k = a->head_dim,
     .batch = a->batch,
     .seq = a->seq,
-    .queries = queries < a->seq ? queries : 0,
+    .queries = queries != a->seq ? queries : 0,
     .window = window,
     .heads = a->heads,
     .kv_heads = a->kv_heads,

@@ -81,7 +81,7 @@ typedef struct
   double        flops;          /* executed FLOPs, 2 m n k batch for GEMMs; 0 for memory-bound kernels */
   double        bytes;          /* HBM traffic, read + written */
   guint         seq;            /* flash: sequence length, of the keys */
-  guint         queries;        /* flash: of them on this GPU (context parallelism); 0: all */
+  guint         queries;        /* flash: of each sequence on this GPU (context parallelism), not causal also more than keys; 0: as many */
   guint         window;         /* flash: keys that a query sees at most; 0: all */
   guint         heads, kv_heads, v_head_dim; /* flash, of this GPU; heads 0: not said */
   gboolean      causal;         /* flash */
@@ -112,7 +112,7 @@ ScKernel sc_kernel_grouped_gemm (const char *name, ScDtype dtype, ScGemmLayout l
 typedef struct
 {
   guint    batch, seq, heads, kv_heads, head_dim, v_head_dim; /* v_head_dim 0: as head_dim */
-  guint    queries; /* of each sequence on this GPU; 0: all */
+  guint    queries; /* of each sequence on this GPU, not causal also more than seq; 0: seq */
   gboolean causal;
   guint    window; /* 0: all */
   double   pairs;  /* query-key pairs of one head over the whole batch; 0: batch equal sequences of seq (MODELLING 1.3) */

@@ -47,21 +47,55 @@ rotary (Pass *p)
   sc_pass_elementwise (p, "rotary add", 3 * bytes);
 }
 
-/* Of this rank's heads and tokens; a context-parallel rank sees its tokens against the whole sequence. */
-static void
-flash (Pass *p, const char *name, ScKernelClass class)
+/* A chunked window makes of each sequence sequences as long as the window, the last perhaps shorter. */
+ScAttentionShape
+sc_pass_attention_shape (const Pass *p)
 {
-  const ScAttentionShape shape = {
+  ScAttentionShape a = {
     .batch = p->plan->micro_batch,
     .seq = p->shape->seq,
     .heads = p->heads,
     .kv_heads = p->kv_heads,
     .head_dim = p->model->head_dim,
     .v_head_dim = (guint) (p->o / p->heads),
-    .queries = p->shape->seq / p->plan->cp,
     .causal = TRUE,
+    .window = p->shape->kind.window,
   };
-  sc_pass_kernel (p, sc_kernel_attention (name, class, p->plan->dtype, &shape));
+  if (a.window > 0 && p->model->chunked_window)
+    {
+      const guint blocks = a.seq / a.window, rest = a.seq % a.window;
+      a.pairs = a.batch * (blocks * sc_attention_pairs (a.window, TRUE, 0) + sc_attention_pairs (rest, TRUE, 0));
+      a.batch *= blocks + (rest > 0 ? 1 : 0);
+      a.seq = a.window;
+      a.window = 0;
+    }
+  return a;
+}
+
+void
+sc_pass_flash (Pass *p, const char *name, ScKernelClass class, const ScAttentionShape *shape)
+{
+  sc_pass_kernel (p, sc_kernel_attention (name, class, p->plan->dtype, shape));
+}
+
+static void
+flash_forward (Pass *p)
+{
+  const ScAttentionShape shape = sc_pass_attention_shape (p);
+  if (p->plan->cp > 1)
+    sc_pass_context_forward (p);
+  else
+    sc_pass_flash (p, "attention", SC_KERNEL_FLASH_FORWARD, &shape);
+}
+
+static void
+flash_backward (Pass *p)
+{
+  const ScAttentionShape shape = sc_pass_attention_shape (p);
+  if (p->plan->cp > 1)
+    sc_pass_context_backward (p);
+  else
+    sc_pass_flash (p, "attention backward", SC_KERNEL_FLASH_BACKWARD, &shape);
 }
 
 /* Q, K, V to the attention output.  Births: the core's tensors and PROJ_IN, unless it is @repeated. */
@@ -80,7 +114,7 @@ sc_pass_core_forward (Pass *p, gboolean repeated)
       else
         sc_pass_born (p, PROJ_IN);
       sc_pass_born (p, FLASH_LSE);
-      flash (p, "attention", SC_KERNEL_FLASH_FORWARD);
+      flash_forward (p);
       if (repeated)
         sc_pass_temp (p, -output);
       sc_pass_used (p, FLASH_LSE);
@@ -143,7 +177,7 @@ sc_pass_core_backward (Pass *p)
     {
       /* dQ adds up in fp32 beside the result */
       sc_pass_temp (p, parts + 4 * p->q * p->t);
-      flash (p, "attention backward", SC_KERNEL_FLASH_BACKWARD);
+      flash_backward (p);
       sc_pass_temp (p, -4 * p->q * p->t);
       sc_pass_spent (p, FLASH_LSE);
       sc_pass_spent_on_weights (p, PROJ_IN);

@@ -138,6 +138,15 @@ gboolean sc_pass_has_qkv_bias (const Pass *p);
 gboolean sc_pass_has_row_bias (const Pass *p); /* of the row-parallel product at the end of the half */
 gboolean sc_pass_has_mlp_bias (const Pass *p);
 
+/* layer-attention.c: the core's kernel, of this rank's heads over whole sequences, or of @shape */
+ScAttentionShape sc_pass_attention_shape (const Pass *p);
+void sc_pass_flash (Pass *p, const char *name, ScKernelClass class, const ScAttentionShape *shape);
+
+/* layer-context.c: the core of ranks that have parts of each sequence: what stands between Q, K, V and the output, or between its gradient
+ * and theirs; tensors are the caller's. */
+void sc_pass_context_forward (Pass *p);
+void sc_pass_context_backward (Pass *p);
+
 /* layer-attention.c, layer-mlp.c: the two halves of a layer, between norm and residual.
  * Forward takes the norm's output (a tensor of the pass) to a temporary of sc_pass_rows_bytes(), the sum over the TP group.
  * Backward takes the gradient of that, which sc_pass_residual_backward() left, to the gradient of the norm's output, a temporary

@@ -7,7 +7,7 @@
 const char *
 sc_comm_kind_name (ScCommKind kind)
 {
-  static const char *const names[] = { "tp", "dp", "pp-forward", "pp-backward", "embedding", "world", "cp", "ep", "etp", "expert-dp", "shard", "replica" };
+  static const char *const names[] = { "tp", "dp", "pp-forward", "pp-backward", "embedding", "world", "cp", "ep", "etp", "expert-dp", "shard", "replica", "cp-a2a", "cp-ring" };
   G_STATIC_ASSERT (G_N_ELEMENTS (names) == SC_N_COMMS);
   return names[kind];
 }
@@ -211,6 +211,11 @@ sc_layout_new (const ScWorkload *workload)
     {
       build_regular (&b, SC_COMM_SHARD, p->tp, p->shard_group);
       build_regular (&b, SC_COMM_REPLICA, p->tp * p->shard_group, p->dp * p->cp / p->shard_group);
+    }
+  if (p->cp > 1 && p->cp_comm == SC_CP_HIERARCHICAL)
+    {
+      build_regular (&b, SC_COMM_CP_A2A, p->tp, p->cp_a2a);
+      build_regular (&b, SC_COMM_CP_RING, p->tp * p->cp_a2a, p->cp / p->cp_a2a);
     }
   l->n_comms = b.comms->len;
   l->n_members = b.members->len;

@@ -181,6 +181,8 @@ sc_lower_comm_time (ScCommKind kind)
     case SC_COMM_TP:
       return SC_TIME_COMM_TP;
     case SC_COMM_CP:
+    case SC_COMM_CP_A2A:
+    case SC_COMM_CP_RING:
       return SC_TIME_COMM_CP;
     case SC_COMM_EP:
     case SC_COMM_ETP:
@@ -326,7 +328,8 @@ sc_lower_item_call (Lower *l, const PricedItem *item)
 static ScStreamKind
 stream_beside (ScCommKind comm)
 {
-  return comm == SC_COMM_CP ? SC_STREAM_CP : comm == SC_COMM_EP || comm == SC_COMM_ETP ? SC_STREAM_EP : SC_STREAM_TP;
+  const gboolean context = comm == SC_COMM_CP || comm == SC_COMM_CP_A2A || comm == SC_COMM_CP_RING;
+  return context ? SC_STREAM_CP : comm == SC_COMM_EP || comm == SC_COMM_ETP ? SC_STREAM_EP : SC_STREAM_TP;
 }
 
 /* ---- ops ---- */

@@ -156,8 +156,6 @@ sc_workload_complete (ScWorkload *workload, GError **error)
 static gboolean
 check_later (const ScPlan *plan, GError **error)
 {
-  if (plan->cp != 1)
-    return fail (error, "/plan/cp: found %u, expected 1: context parallelism is not modelled yet", plan->cp);
   if (plan->ep != 1)
     return fail (error, "/plan/ep: found %u, expected 1: expert parallelism is not modelled yet", plan->ep);
   if (plan->tp_overlap)
@@ -233,7 +231,6 @@ sc_workload_check_modelled (const ScWorkload *workload, GError **error)
     { m->mla.kv_lora_rank > 0, "mla", "multi-head latent attention" },
     { m->indexer.heads > 0, "indexer", "attention to chosen keys" },
     { m->mtp_layers > 0, "mtp_layers", "multi-token prediction" },
-    { m->window > 0 && m->window < workload->seq && m->global_every != 1, "window", "attention in windows below seq" },
   };
   for (guint i = 0; i < G_N_ELEMENTS (later); i++)
     if (later[i].found)
@@ -292,6 +289,58 @@ check_tensor_parallel (const ScWorkload *workload, GError **error)
   if (plan->scatter_gather && tp == 1)
     return fail (error, "/plan/scatter_gather: found true with tp 1, expected tp > 1");
   return TRUE;
+}
+
+/* Ranks that exchange heads for tokens, all of the CP group or a part of it. */
+static gboolean
+check_head_exchange (const ScWorkload *workload, guint ranks, const char *key, GError **error)
+{
+  const ScModel *model = &workload->model;
+  const ScPlan *plan = &workload->plan;
+  const guint heads = model->heads / plan->tp, kv = MAX (model->kv_heads / plan->tp, 1);
+  if (heads % ranks != 0)
+    {
+      g_autofree char *hint = try_divisors (heads, ranks);
+      return fail (error, "/plan/%s: %u does not divide the %u heads of a tensor-parallel rank, which cp_comm %s exchanges%s", key, ranks, heads,
+                   plan->cp_comm == SC_CP_A2A ? "a2a" : "a2a+p2p", hint);
+    }
+  if (kv % ranks != 0 && ranks % kv != 0) /* else each is repeated */
+    return fail (error, "/plan/%s: %u neither divides the %u KV heads of a tensor-parallel rank nor is a multiple of them", key, ranks, kv);
+  return TRUE;
+}
+
+static gboolean
+check_context_parallel (const ScWorkload *workload, GError **error)
+{
+  const ScModel *model = &workload->model;
+  const ScPlan *plan = &workload->plan;
+  const guint rows = plan->sequence_parallel ? plan->tp : 1;
+  const guint64 unit = (guint64) plan->cp * (rows % 2 == 0 ? rows : 2 * rows); /* two chunks, and whole rows for each of tp */
+  const gboolean rings = plan->cp_comm == SC_CP_RING || plan->cp_comm == SC_CP_HIERARCHICAL;
+  if (plan->cp_a2a != 0 && plan->cp_comm != SC_CP_HIERARCHICAL)
+    return fail (error, "/plan/cp_a2a: found %u with another cp_comm than a2a+p2p", plan->cp_a2a);
+  if (plan->cp == 1)
+    return plan->cp_comm == SC_CP_RING || fail (error, "/plan/cp_comm: found with cp 1, expected cp > 1");
+  if (plan->attention != SC_ATTENTION_FLASH)
+    return fail (error, "/plan/attention: found unfused with cp %u, expected flash: parts of a softmax are merged by the sums that flash "
+                        "attention leaves", plan->cp);
+  if (workload->seq % unit != 0)
+    {
+      g_autofree char *hint = try_multiples (unit, workload->seq);
+      return fail (error, "/seq: %u is not a multiple of %" G_GUINT64_FORMAT ", as two chunks for each of cp %u%s need%s", workload->seq, unit,
+                   plan->cp, rows > 1 ? " and their rows for each of tp" : "", hint);
+    }
+  if (rings && model->window > 0 && model->window < workload->seq && model->global_every != 1)
+    return fail (error, "/plan/cp_comm: found a ring for layers with a window of %u tokens, expected all-gather or a2a: Transformer Engine's "
+                        "rings have none", model->window);
+  if (plan->cp_comm == SC_CP_A2A)
+    return check_head_exchange (workload, plan->cp, "cp", error);
+  if (plan->cp_comm != SC_CP_HIERARCHICAL)
+    return TRUE;
+  if (plan->cp_a2a < 2 || plan->cp_a2a >= plan->cp || plan->cp % plan->cp_a2a != 0)
+    return fail (error, "/plan/cp_a2a: found %u, expected a divisor of cp %u between 1 and that: so many ranks exchange heads, the rest is a ring",
+                 plan->cp_a2a, plan->cp);
+  return check_head_exchange (workload, plan->cp_a2a, "cp_a2a", error);
 }
 
 static gboolean
@@ -425,7 +474,7 @@ gboolean
 sc_workload_check (const ScWorkload *workload, GError **error)
 {
   return check_later (&workload->plan, error) && check_model (workload, error)
-         && check_tensor_parallel (workload, error) && check_batch (workload, error) && check_schedule (workload, error)
+         && check_tensor_parallel (workload, error) && check_context_parallel (workload, error) && check_batch (workload, error) && check_schedule (workload, error)
          && check_stages (workload, error) && sc_recompute_check (workload, error) && check_data_parallel (&workload->plan, error);
 }
 

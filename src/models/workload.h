@@ -14,6 +14,7 @@ typedef enum { SC_ATTENTION_FLASH, SC_ATTENTION_UNFUSED } ScAttention;
 typedef enum { SC_RECOMPUTE_NONE, SC_RECOMPUTE_SELECTIVE, SC_RECOMPUTE_FULL, SC_RECOMPUTE_MODULES, SC_RECOMPUTE_OPS } ScRecompute;
 typedef enum { SC_RECOMPUTE_UNIFORM, SC_RECOMPUTE_BLOCK, SC_RECOMPUTE_EVERY } ScRecomputeMethod;
 typedef enum { SC_SHARDING_NONE, SC_SHARDING_ZERO1, SC_SHARDING_DISTRIBUTED_OPTIMIZER } ScSharding;
+typedef enum { SC_CP_RING, SC_CP_ALL_GATHER, SC_CP_A2A, SC_CP_HIERARCHICAL } ScCpComm;
 typedef enum { SC_ORDER_TP_CP_EP_DP_PP, SC_ORDER_TP_CP_EP_PP_DP } ScRankOrder;
 
 /* Multi-head latent attention (DeepSeek-V2); kv_lora_rank 0: none. */
@@ -85,6 +86,8 @@ typedef struct
 typedef struct
 {
   guint       tp, pp, vpp, dp, cp, ep;
+  ScCpComm    cp_comm;           /* how ranks that have parts of a sequence see the rest of it (layer-context.c) */
+  guint       cp_a2a;            /* HIERARCHICAL: ranks that exchange heads; cp / cp_a2a are in a ring */
   guint       etp;               /* tensor parallelism of experts; default tp */
   guint       shard_group;       /* ranks of dp x cp that share one sharded copy; 0: all of them */
   guint       gpus;              /* tp * pp * dp * cp */
