@@ -10,6 +10,7 @@
 #include "models/framework.h"
 #include "models/recompute.h"
 #include "models/schedule.h"
+#include "profile-json.h"
 #include "samples-json.h"
 #include "topology-json.h"
 #include "workload-json.h"
@@ -64,7 +65,7 @@ static gboolean
 list_fields (GString *out, GError **error)
 {
   static const ScFieldTable *const tables[] = {
-    &sc_workload_table, &sc_software_table,    &sc_model_table,  &sc_mla_table,       &sc_indexer_table, &sc_plan_table,
+    &sc_workload_table, &sc_software_table,    &sc_model_table,  &sc_mla_table,       &sc_indexer_table, &sc_plan_table, &sc_profile_table,
     &sc_topology_table, &sc_node_type_table,   &sc_nvlink_table, &sc_pcie_table,
     &sc_nics_table,     &sc_node_run_table,    &sc_fabric_table, &sc_tier_table,
     &sc_fault_table,    &sc_fault_place_table, &sc_uplink_table, &sc_background_table,

@@ -90,6 +90,35 @@ add_model (const ScSummary *s, cJSON *workload)
 }
 
 static void
+add_profile (const ScProfile *p, cJSON *plan)
+{
+  static const struct
+  {
+    const char *key;
+    ScPass pass;
+  } parts[] = { { "forward", SC_PASS_FORWARD }, { "backward", SC_PASS_BACKWARD }, { "input", SC_PASS_INPUT }, { "weight", SC_PASS_WEIGHT } };
+  if (p->n == 0)
+    {
+      cJSON_AddNullToObject (plan, "profiled_ms");
+      return;
+    }
+  cJSON *o = cJSON_AddObjectToObject (plan, "profiled_ms");
+  for (guint i = 0; i < G_N_ELEMENTS (parts); i++)
+    {
+      if (p->whole ? i > 1 : i == 1)
+        continue;
+      const double *const seconds = p->seconds[parts[i].pass];
+      cJSON *const array = p->by_stage ? cJSON_AddArrayToObject (o, parts[i].key) : NULL;
+      if (array == NULL)
+        cJSON_AddNumberToObject (o, parts[i].key, seconds[0] * 1e3);
+      for (guint j = 0; array != NULL && j < p->n; j++)
+        cJSON_AddItemToArray (array, cJSON_CreateNumber (seconds[j] * 1e3));
+    }
+  if (p->transfer_s > 0)
+    cJSON_AddNumberToObject (o, "transfer", p->transfer_s * 1e3);
+}
+
+static void
 add_plan (const ScSummary *s, cJSON *workload)
 {
   const ScPlan *p = &s->workload->plan;
@@ -128,6 +157,12 @@ add_plan (const ScSummary *s, cJSON *workload)
   add_unsigned (o, "bucket_params", p->bucket_params);
   sc_json_add_text (o, "rank_order", sc_rank_order_word (p->rank_order));
   add_bool (o, "one_queue", p->one_queue);
+  add_bool (o, "post_validation", p->post_validation);
+  add_profile (&p->profile, o);
+  if (p->n_microbatch_factors == 0)
+    cJSON_AddNullToObject (o, "microbatch_factors");
+  else
+    cJSON_AddItemToObject (o, "microbatch_factors", cJSON_CreateDoubleArray (p->microbatch_factors, (int) p->n_microbatch_factors));
 }
 
 static void

@@ -154,7 +154,7 @@ row_new (const ScSummary *summary, const ScSegments *segments, const ScStageSumm
 static void
 row_fill_cells (const ScSummary *summary, Row *row, guint n_cells)
 {
-  const ScTime step = summary->step;
+  const ScTime step = summary->trace->end;
   row->cells = g_new0 (Cell, n_cells);
   guint s = 0, b = 0;
   for (guint i = 0; i < n_cells; i++)
@@ -358,19 +358,19 @@ append_time (GString *out, ScTime t, ScTime unit_of)
 static void
 draw_axis (const ScSummary *summary, GString *out, guint label_width, guint n_cells)
 {
-  const ScTime tick = round_tick (MAX (1, summary->step / n_cells * 12));
+  const ScTime tick = round_tick (MAX (1, summary->trace->end / n_cells * 12));
   g_autoptr (GString) line = g_string_new (NULL), times = g_string_new (NULL);
   for (guint i = 0; i < n_cells; i++)
     g_string_append_c (line, '-');
-  for (ScTime t = 0; t <= summary->step; t += tick)
+  for (ScTime t = 0; t <= summary->trace->end; t += tick)
     {
-      const guint at = (guint) ((double) t / (double) summary->step * n_cells);
+      const guint at = (guint) ((double) t / (double) summary->trace->end * n_cells);
       if (at >= n_cells)
         break;
       line->str[at] = '+';
       g_autoptr (GString) label = g_string_new (t == 0 ? "0" : NULL);
       if (t > 0)
-        append_time (label, t, summary->step);
+        append_time (label, t, summary->trace->end);
       if (at + label->len > n_cells + 1)
         break;
       while (times->len < at)
@@ -386,9 +386,9 @@ draw_legend (const ScSummary *summary, GString *out, gboolean numbered, gboolean
              guint n_cells)
 {
   g_autoptr (GString) legend = g_string_new ("   step ");
-  append_time (legend, summary->step, summary->step);
+  append_time (legend, summary->trace->end, summary->trace->end);
   g_string_append (legend, "   one cell ");
-  append_time (legend, summary->step / n_cells, summary->step / n_cells);
+  append_time (legend, summary->trace->end / n_cells, summary->trace->end / n_cells);
   if (numbered)
     g_string_append_printf (legend, "   7-- forward of micro-batch 7%s   7== its backward%s",
                             summary->microbatches > 10 ? " (or 17, ...)" : "",
@@ -423,7 +423,7 @@ draw_legend (const ScSummary *summary, GString *out, gboolean numbered, gboolean
 void
 sc_timeline_draw (const ScSummary *summary, GString *out, guint width)
 {
-  if (summary->step <= 0 || summary->n_stages == 0)
+  if (summary->trace->end <= 0 || summary->n_stages == 0)
     {
       g_string_append (out, "Nothing to draw: the step takes no time.\n");
       return;
@@ -432,7 +432,7 @@ sc_timeline_draw (const ScSummary *summary, GString *out, guint width)
   char number[16];
   const guint digits = (guint) g_snprintf (number, sizeof number, "%u", summary->n_stages - 1);
   const guint label_width = 6 + digits + 1;
-  g_autoptr (ScSegments) segments = sc_segments_new (summary->program, summary->trace, summary->step);
+  g_autoptr (ScSegments) segments = sc_segments_new (summary->program, summary->trace, summary->trace->end);
   g_autofree Row *rows = g_new (Row, summary->n_stages);
   gboolean chunks = FALSE, used[N_INKS] = { FALSE };
   for (guint i = 0; i < summary->n_stages; i++)
@@ -443,9 +443,9 @@ sc_timeline_draw (const ScSummary *summary, GString *out, guint width)
     }
   const ScTime forward = median_block (rows, summary->n_stages, INK_FORWARD);
   const ScTime backward = median_block (rows, summary->n_stages, INK_BACKWARD);
-  const guint n_cells = choose_cells (summary->step, forward,
-                                      (guint) MAX (1, MIN ((ScTime) (width - label_width - 2), summary->step)));
-  const ScTime cell_time = summary->step / n_cells;
+  const guint n_cells = choose_cells (summary->trace->end, forward,
+                                      (guint) MAX (1, MIN ((ScTime) (width - label_width - 2), summary->trace->end)));
+  const ScTime cell_time = summary->trace->end / n_cells;
   const gboolean numbered = forward >= cell_time && (backward == 0 || backward >= 2 * cell_time);
 
   g_autofree char *text = g_new0 (char, n_cells + 1), *below = g_new0 (char, n_cells + 1);

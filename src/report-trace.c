@@ -509,7 +509,7 @@ sc_trace_write (const ScSummary *summary, const char *path, GError **error)
   ScOutput *const output = sc_output_open (path, error);
   if (output == NULL)
     return FALSE;
-  g_autoptr (ScSegments) segments = sc_segments_new (summary->program, summary->trace, summary->step);
+  g_autoptr (ScSegments) segments = sc_segments_new (summary->program, summary->trace, summary->trace->end);
   Trace t = { .file = sc_output_file (output), .summary = summary, .segments = segments, .first = TRUE };
   choose_classes (&t);
   put_all (&t);

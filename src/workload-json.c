@@ -4,6 +4,7 @@
 #include "library.h"
 #include "models/recompute.h"
 #include "override.h"
+#include "profile-json.h"
 #include "schedule-csv.h"
 #include <math.h>
 #include <string.h>
@@ -246,6 +247,10 @@ static const ScField plan_fields[] = {
     .help = "Interleaved: micro-batches that a chunk runs before the next one's turn" },
   { "stage_layers", SC_FIELD_OTHER, .derived = "balanced; where they do not divide, the middle stages take one more",
     .help = "Layers of each of the pp x vpp virtual stages, an array" },
+  { "profiled_ms", SC_FIELD_OTHER, .table = &sc_profile_table, .derived = "our own costs",
+    .help = "Times of passes as measured, TP collectives and recomputing included, in place of ours" },
+  { "microbatch_factors", SC_FIELD_OTHER, .derived = "all alike",
+    .help = "Compute time of micro-batches 0, 1, ... over that of an even one, an array, again from its start where it ends" },
   { "account_for_embedding", FLAG, PLAN (account_for_embedding), .help = "Balancing counts the embedding as a layer" },
   { "account_for_loss", FLAG, PLAN (account_for_loss), .help = "Balancing counts head and loss as a layer" },
   { "recompute", SC_FIELD_STRING, .fallback = "none", .offset = SC_FIELD_NOWHERE,
@@ -277,6 +282,8 @@ static const ScField plan_fields[] = {
     PLAN (bucket_params), .help = "Parameters of a gradient bucket" },
   { "rank_order", SC_FIELD_CHOICE, .choices = rank_orders, .fallback = "tp-cp-ep-dp-pp", PLAN (rank_order),
     .help = "Which neighbours in rank number are near, fastest first" },
+  { "post_validation", FLAG, PLAN (post_validation),
+    .help = "Each stage steps its optimizer as soon as it has its gradients; norm and overflow are checked afterwards (zero bubble)" },
   { "one_queue", FLAG, PLAN (one_queue), .help = "CUDA_DEVICE_MAX_CONNECTIONS=1: one hardware queue for all streams" },
   { "etp", SC_FIELD_LATER, .fallback = "1", .help = "Tensor parallelism of experts" },
   { "shard_group", SC_FIELD_LATER, .help = "Ranks that share one sharded copy" },
@@ -545,7 +552,11 @@ read_plan (ScPlan *plan, GPtrArray *files, ScJson *json, GError **error)
   if (!read_schedule_csv (plan, files, json, object, error) || !read_recompute (plan, json, object, error))
     return FALSE;
   const cJSON *stage_layers = sc_fields_get (&sc_plan_table, object, "stage_layers");
-  return stage_layers == NULL || read_stage_layers (plan, json, stage_layers, error);
+  const cJSON *profile = sc_fields_get (&sc_plan_table, object, "profiled_ms");
+  const cJSON *factors = sc_fields_get (&sc_plan_table, object, "microbatch_factors");
+  return (stage_layers == NULL || read_stage_layers (plan, json, stage_layers, error))
+         && (profile == NULL || sc_profile_read (plan, json, profile, error))
+         && (factors == NULL || sc_microbatch_factors_read (plan, json, factors, error));
 }
 
 /* Whatever "model" does not say itself is from the file that it names. */

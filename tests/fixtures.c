@@ -148,7 +148,7 @@ fix_items (double forward_s, double backward_s, double tp_bytes, double boundary
   s->kinds = g_new0 (ScLayerKinds, 1); /* all layers are alike, whatever the model */
   s->kinds->n = 1;
   s->kinds->kinds = g_new0 (ScLayerKind, 1);
-  s->kinds->of_layer = g_new0 (guint8, SC_INFO_NO_LAYER);
+  s->kinds->of_layer = g_new0 (guint16, SC_INFO_NO_LAYER);
   s->layers = g_new0 (ScPassItems, 1);
   s->layers->pass[SC_PASS_FORWARD] = pass (forward_s, tp_bytes, SC_TIME_FORWARD, "layer");
   s->layers->pass[SC_PASS_BACKWARD] = pass (backward_s, tp_bytes, SC_TIME_BACKWARD, "layer backward");

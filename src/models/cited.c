@@ -8,6 +8,7 @@ static const char *const grades[] = {
   [SC_GRADE_DATASHEET] = "datasheet",
   [SC_GRADE_FITTED] = "fitted",
   [SC_GRADE_ASSUMED] = "assumed",
+  [SC_GRADE_USER] = "user",
 };
 G_STATIC_ASSERT (G_N_ELEMENTS (grades) == SC_N_GRADES);
 

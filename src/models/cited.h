@@ -12,10 +12,11 @@ typedef enum
   SC_GRADE_DATASHEET, /* printed by the vendor */
   SC_GRADE_FITTED,    /* fitted on measurements of this GPU or its family */
   SC_GRADE_ASSUMED,   /* general knowledge or carried over from a relative */
+  SC_GRADE_USER,      /* the workload gives it: its user measured it */
   SC_N_GRADES
 } ScGrade;
 
-const char *sc_grade_name (ScGrade grade); /* "measured", "interpolated", "datasheet", "fitted", "assumed" */
+const char *sc_grade_name (ScGrade grade); /* "measured", "interpolated", "datasheet", "fitted", "assumed", "user" */
 
 typedef struct
 {

@@ -257,6 +257,8 @@ ScCost
 sc_kernel_cost (const ScDevice *device, const ScKernel *kernel, double speed)
 {
   g_return_val_if_fail (speed > 0, ((ScCost) { 0, SC_GRADE_ASSUMED }));
+  if (kernel->seconds > 0)
+    return (ScCost) { kernel->seconds / speed, SC_GRADE_USER };
   const gboolean product = kernel->class == SC_KERNEL_GEMM || kernel->class == SC_KERNEL_GROUPED_GEMM;
   const double sustained = product && !device->burst ? MIN (device->gemm_sustained.value, 1) : 1;
   gboolean relative;
@@ -272,7 +274,7 @@ sc_kernel_cost (const ScDevice *device, const ScKernel *kernel, double speed)
 
 /* --- what was asked before --- */
 
-#define KEY_WORDS 20
+#define KEY_WORDS 21
 
 typedef struct
 {
@@ -307,7 +309,7 @@ key_of (const ScDevice *device, const ScKernel *k, double speed)
     (guint64) k->class | (guint64) k->dtype << 8 | (guint64) k->layout << 16 | (guint64) k->op << 24 | (guint64) (k->accumulate != 0) << 32
         | (guint64) (k->causal != 0) << 33,
     k->m, k->n, k->k, k->batch, k->row_tiles[0], k->row_tiles[1], k->row_tiles[2], bits (k->flops), bits (k->bytes), k->seq, k->heads,
-    k->kv_heads, k->v_head_dim, k->row, k->queries, k->window, k->largest,
+    k->kv_heads, k->v_head_dim, k->row, k->queries, k->window, k->largest, bits (k->seconds),
   } };
 }
 

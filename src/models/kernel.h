@@ -87,6 +87,7 @@ typedef struct
   gboolean      causal;         /* flash */
   ScMemoryOp    op;             /* memory-bound */
   guint         row;            /* memory-bound: elements that one norm or softmax covers; 0: not said */
+  double        seconds;        /* not 0: the user measured it; then nothing else counts */
 } ScKernel;
 
 typedef struct

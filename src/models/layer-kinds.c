@@ -5,11 +5,12 @@
 static gboolean
 same (const ScLayerKind *a, const ScLayerKind *b)
 {
-  return a->experts == b->experts && a->window == b->window && sc_layer_recompute_equal (&a->recompute, &b->recompute);
+  return a->experts == b->experts && a->window == b->window && sc_layer_recompute_equal (&a->recompute, &b->recompute)
+         && a->stage == b->stage;
 }
 
 /* Index of @kind among those known, to which it is added. */
-static guint8
+static guint16
 index_of (GArray *kinds, const ScLayerKind *kind)
 {
   guint k = 0;
@@ -17,22 +18,23 @@ index_of (GArray *kinds, const ScLayerKind *kind)
     k++;
   if (k == kinds->len)
     g_array_append_val (kinds, *kind);
-  return (guint8) k;
+  return (guint16) k;
 }
 
 /* What backward repeats hangs on a layer's place in its virtual stage. */
-static guint8 *
+static guint16 *
 number_layers (const ScWorkload *workload, const guint *stages, gboolean partial, GArray *kinds)
 {
   const ScPlan *const plan = &workload->plan;
-  guint8 *const of_layer = g_new0 (guint8, workload->model.layers);
+  guint16 *const of_layer = g_new0 (guint16, workload->model.layers);
   guint layer = 0;
   for (guint j = 0; j < plan->pp * plan->vpp; j++)
     for (guint i = 0; i < stages[j]; i++, layer++)
       {
         const ScLayerKind kind = { .experts = sc_model_layer_has_experts (&workload->model, layer),
                                    .window = sc_model_layer_window (&workload->model, layer, workload->seq),
-                                   .recompute = sc_recompute_of_layer (plan, i, stages[j], partial) };
+                                   .recompute = sc_recompute_of_layer (plan, i, stages[j], partial),
+                                   .stage = plan->profile.by_stage ? j : 0 };
         of_layer[layer] = index_of (kinds, &kind);
       }
   return of_layer;

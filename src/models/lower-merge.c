@@ -334,7 +334,7 @@ sc_lower_put_whole (Lower *l, guint chunk, ScPass pass, guint phase)
 {
   if (l->in->detail != SC_DETAIL_STAGE)
     return FALSE;
-  Merged **const m = &l->whole[((l->partial ? sc_plan_chunks (l->plan) : 0) + chunk) * SC_N_PASSES + pass];
+  Merged **const m = &l->whole[((2 * l->factor + (l->partial ? 1 : 0)) * sc_plan_chunks (l->plan) + chunk) * SC_N_PASSES + pass];
   if (*m == NULL)
     {
       const ScStageSizes *const sizes = l->in->sizes;

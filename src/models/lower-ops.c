@@ -60,7 +60,7 @@ flush_memory (GArray *out, gint64 *sum)
 }
 
 Priced
-sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, double speed, double host_factor)
+sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, double speed, double host_factor, double factor)
 {
   Priced ret = { 0 };
   gint64 sum[SC_N_MEMS] = { 0 };
@@ -81,10 +81,10 @@ sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, doub
         {
           ScCostCache *const costs = l->in->costs;
           const ScCost cost = costs != NULL ? sc_cost_cache_get (costs, device, &item->kernel, speed) : sc_kernel_cost (device, &item->kernel, speed);
-          p.value = sc_time_from_s (cost.seconds);
+          p.value = sc_time_from_s (cost.seconds * factor);
           p.memory = memory_set (l, sum);
           p.label = sc_lower_label (l, item->kernel.name);
-          ret.grade_s[cost.grade] += cost.seconds;
+          ret.grade_s[cost.grade] += cost.seconds * factor;
         }
       else if (item->kind != SC_ITEM_COLLECTIVE_WAIT)
         p.label = sc_lower_label (l, item->name);
@@ -97,30 +97,37 @@ sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, doub
 }
 
 guint
-sc_lower_price_index (Lower *l, const ScDevice *device, double speed, double host_factor)
+sc_lower_price_index (Lower *l, const ScDevice *device, double speed, double host_factor, double factor)
 {
   for (guint i = 0; i < l->prices->len; i++)
     {
       const Prices *const p = &g_array_index (l->prices, Prices, i);
-      if (p->device == device && p->speed == speed && p->host_factor == host_factor)
+      if (p->device == device && p->speed == speed && p->host_factor == host_factor && p->factor == factor)
         return i;
     }
   const ScStepItems *const s = l->in->items;
-  Prices p = { .device = device, .speed = speed, .host_factor = host_factor, .n_layers = s->kinds->n * SC_N_PASSES };
+  Prices p = { .device = device, .speed = speed, .host_factor = host_factor, .factor = factor, .n_layers = s->kinds->n * SC_N_PASSES };
   p.layers = g_new0 (Priced, p.n_layers);
   for (guint pass = 0; pass < SC_N_PASSES; pass++)
     {
       for (guint k = 0; k < s->kinds->n; k++)
-        p.layers[k * SC_N_PASSES + pass] = sc_lower_price_list (l, s->layers[k].pass[pass], device, speed, host_factor);
-      p.embedding[pass] = sc_lower_price_list (l, s->embedding.pass[pass], device, speed, host_factor);
-      p.head[pass] = sc_lower_price_list (l, s->head.pass[pass], device, speed, host_factor);
+        p.layers[k * SC_N_PASSES + pass] = sc_lower_price_list (l, s->layers[k].pass[pass], device, speed, host_factor, factor);
+      p.embedding[pass] = sc_lower_price_list (l, s->embedding.pass[pass], device, speed, host_factor, factor);
+      p.head[pass] = sc_lower_price_list (l, s->head.pass[pass], device, speed, host_factor, factor);
     }
   p.rebuild = g_new0 (Priced, s->kinds->n);
   for (guint k = 0; k < s->kinds->n; k++)
     if (s->layers[k].rebuild != NULL)
-      p.rebuild[k] = sc_lower_price_list (l, s->layers[k].rebuild, device, speed, host_factor);
+      p.rebuild[k] = sc_lower_price_list (l, s->layers[k].rebuild, device, speed, host_factor, factor);
   g_array_append_val (l->prices, p);
   return l->prices->len - 1;
+}
+
+void
+sc_lower_enter_microbatch (Lower *l, guint microbatch)
+{
+  l->factor = microbatch % MAX (l->plan->n_microbatch_factors, 1);
+  l->price = &g_array_index (l->prices, Prices, l->price_of[l->factor]);
 }
 
 void
@@ -233,6 +240,16 @@ note_need (Lower *l, guint32 family, const ScCollective *row, ScCollKind kind)
       }
 }
 
+/* Makes a message last @seconds where it has its links for itself, or as long as its bytes need on them, if that is longer. */
+static void
+stretch (ScCallForm *form, const ScCollChoice *choice, double seconds)
+{
+  const double wire_s = form->n_parts > 0 ? choice->alone_s - choice->latency_s : 0;
+  form->delay_s = MAX (seconds - wire_s, 0);
+  for (guint p = 0; p < form->n_parts && wire_s > seconds; p++)
+    form->parts[p].cap *= wire_s / seconds;
+}
+
 /* The program's call for @n times @bytes of @kind in a row over @comm: made once per family, kind, size and number. */
 guint32
 sc_lower_calls_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, guint32 n)
@@ -272,6 +289,8 @@ sc_lower_calls_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, gui
     {
       ScCallForm form;
       sc_collective_form (&choice, kind, shape, bytes, &form);
+      if (tag == SC_TIME_COMM_PP && l->plan->profile.transfer_s > 0)
+        stretch (&form, &choice, l->plan->profile.transfer_s);
       sc_program_add_call (l->p, family, (guint16) tag, n * sc_time_from_s (form.delay_s), 0, hold);
       for (guint p = 0; p < form.n_parts && walk != NULL; p++)
         {

@@ -30,6 +30,7 @@ typedef struct
 {
   const ScDevice *device;
   double  speed, host_factor;
+  double  factor;       /* of kernels' times: of the micro-batch */
   Priced *layers;       /* [kinds * SC_N_PASSES] */
   guint   n_layers;     /* of them */
   Priced *rebuild;      /* [kinds], where they have it */
@@ -78,6 +79,7 @@ typedef struct
   guint32  rank, class_id;
   ScCoord  at;
   const Prices *price;
+  guint   *price_of;        /* [microbatch_factors, at least 1] index in prices, of micro-batches 0, 1, ... */
   double  *grade_s;         /* [SC_N_GRADES] */
   GQueue   started[SC_N_COMMS]; /* events of collectives beside compute, as pointers */
   guint8  *spared;          /* [chunks * m] micro-batches that recompute less; NULL: none */
@@ -85,7 +87,9 @@ typedef struct
   GArray  *buckets;         /* Bucket */
   GArray  *dp_done;         /* guint32 events */
   GHashTable *merged;       /* const Priced * -> Merged */
-  Merged **whole;           /* [2 * chunks * SC_N_PASSES] passes over a chunk, as they are asked for; second half: of spared micro-batches */
+  Merged **whole;           /* [n_whole: micro-batch factors * 2 * chunks * SC_N_PASSES] passes over a chunk, as they are asked for; second: of spared micro-batches */
+  guint    n_whole;
+  guint    factor;          /* of the current micro-batch: index in price_of */
   guint32  self;            /* a group of its own */
   ScOpInfo info;
 } Lower;
@@ -93,8 +97,9 @@ typedef struct
 /* lower-ops.c: items and calls become ops */
 guint32 sc_lower_label (Lower *l, const char *text);
 guint32 sc_lower_to_ns (double s);
-Priced sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, double speed, double host_factor);
-guint sc_lower_price_index (Lower *l, const ScDevice *device, double speed, double host_factor);
+Priced sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, double speed, double host_factor, double factor);
+guint sc_lower_price_index (Lower *l, const ScDevice *device, double speed, double host_factor, double factor);
+void sc_lower_enter_microbatch (Lower *l, guint microbatch); /* its prices, from here on */
 void sc_lower_prices_clear (gpointer data);
 guint32 sc_lower_item_call (Lower *l, const PricedItem *item);
 guint sc_lower_layer_kind (const Lower *l, guint layer); /* index into in->items->kinds */

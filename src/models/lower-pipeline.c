@@ -12,6 +12,7 @@ put_forward (Lower *l, const ScSlot *slot)
   const guint layer = sc_stage_first_layer (sizes, j);
   guint unit = 0;
   l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, 0 };
+  sc_lower_enter_microbatch (l, slot->microbatch);
   if (!sc_lower_waits_in (l, slot->chunk) && sc_lower_put_whole (l, slot->chunk, SC_PASS_FORWARD, 0))
     return;
   if (j == 0)
@@ -54,6 +55,7 @@ put_backward (Lower *l, const ScSlot *slot, gboolean reduce)
   const guint layer = sc_stage_first_layer (sizes, j);
   guint unit = sc_lower_n_units (l, slot->chunk);
   l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, phase };
+  sc_lower_enter_microbatch (l, slot->microbatch);
   if (!(reduce && sc_lower_reduces_in (l, slot->chunk)) && sc_lower_put_whole (l, slot->chunk, (ScPass) slot->pass, phase))
     return;
   if (j == sizes->n_virtual - 1)

@@ -2,6 +2,7 @@
 /* lower.c - plan + fold -> program, class by class: its states, its slots, the end of its step. */
 #include "models/lower-parts.h"
 #include "models/model.h"
+#include "models/profile.h"
 #include <math.h>
 
 const char *
@@ -29,6 +30,26 @@ list_passes (const ScLayerShape *shape, const Lister *listers, ScPassItems *ret)
     listers[pass](shape, ret->pass[pass] = item_list ());
 }
 
+/* Passes are as long as the user says. */
+static void
+replace_passes (const ScWorkload *workload, ScStepItems *s)
+{
+  const ScPlan *const p = &workload->plan;
+  g_autofree guint *layers = sc_workload_stage_layers (workload);
+  for (guint pass = 0; pass < SC_N_PASSES; pass++)
+    {
+      for (guint k = 0; k < s->kinds->n; k++)
+        sc_profile_replace (s->layers[k].pass[pass], (ScPass) pass, sc_profile_part_s (p, layers, s->kinds->kinds[k].stage, (ScPass) pass));
+      for (guint k = 0; pass == SC_PASS_BACKWARD && k < s->kinds->n; k++)
+        if (s->layers[k].rebuild != NULL) /* what was measured has it */
+          sc_profile_replace (s->layers[k].rebuild, (ScPass) pass, 0);
+      if (!p->profile.by_stage)
+        continue;
+      sc_profile_replace (s->embedding.pass[pass], (ScPass) pass, sc_profile_part_s (p, layers, 0, (ScPass) pass));
+      sc_profile_replace (s->head.pass[pass], (ScPass) pass, sc_profile_part_s (p, layers, p->profile.n - 1, (ScPass) pass));
+    }
+}
+
 ScStepItems *
 sc_step_items_new (const ScWorkload *workload)
 {
@@ -49,6 +70,8 @@ sc_step_items_new (const ScWorkload *workload)
   const ScLayerShape shape = sc_layer_shape (workload, NULL);
   list_passes (&shape, embedding, &s->embedding);
   list_passes (&shape, head, &s->head);
+  if (workload->plan.profile.n > 0)
+    replace_passes (workload, s);
   s->boundary_bytes = sc_boundary_bytes (&shape);
   s->tensor_bytes = shape.act_bytes * shape.tokens_sp * shape.model->hidden;
   return s;
@@ -169,9 +192,9 @@ put_finish (Lower *l)
   const ScLayerShape shape = sc_layer_shape (w, NULL);
   g_autoptr (GArray) items = item_list ();
   sc_optimizer_step (&shape, held, owned, items);
-  Priced priced = sc_lower_price_list (l, items, l->price->device, l->price->speed, l->price->host_factor);
+  Priced priced = sc_lower_price_list (l, items, l->price->device, l->price->speed, l->price->host_factor, 1);
   const guint32 world = sc_layout_comm_of (layout, l->rank, SC_COMM_WORLD, FALSE);
-  gboolean norm_known = world == SC_NONE;
+  gboolean norm_known = world == SC_NONE || l->plan->post_validation;
   for (guint i = 0; i < priced.n; i++)
     {
       const PricedItem *const item = &priced.items[i];
@@ -216,8 +239,10 @@ enter_class (Lower *l, guint32 class_id)
   l->rank = in->fold->representative[class_id];
   l->at = sc_layout_coord (l->plan, l->rank);
   const ScNodeType *const type = sc_fabric_node_type (in->fabric, l->rank);
-  const guint index = sc_lower_price_index (l, type->device, in->fabric->gpus[l->rank].speed, type->host_factor.value);
-  l->price = &g_array_index (l->prices, Prices, index);
+  for (guint i = 0; i < MAX (l->plan->n_microbatch_factors, 1); i++)
+    l->price_of[i] = sc_lower_price_index (l, type->device, in->fabric->gpus[l->rank].speed, type->host_factor.value,
+                                           l->plan->n_microbatch_factors > 0 ? l->plan->microbatch_factors[i] : 1);
+  sc_lower_enter_microbatch (l, 0);
 }
 
 /* ---- what a scheduler may know before there is a schedule ---- */
@@ -247,6 +272,7 @@ stage_costs (Lower *l, double *ret_latency)
   for (guint32 c = 0; c < l->in->fold->n_classes; c++)
     {
       enter_class (l, c);
+      l->price = &g_array_index (l->prices, Prices, sc_lower_price_index (l, l->price->device, l->price->speed, l->price->host_factor, 1));
       for (guint chunk = 0; chunk < sc_plan_chunks (l->plan); chunk++)
         for (guint i = 0; i < G_N_ELEMENTS (passes); i++)
           {
@@ -270,6 +296,23 @@ stage_costs (Lower *l, double *ret_latency)
   return costs;
 }
 
+static int
+compare_costs (const void *a, const void *b)
+{
+  const double x = *(const double *) a, y = *(const double *) b;
+  return (x > y) - (x < y);
+}
+
+/* The public scheduler knows one cost of each pass, the median over stages: its orders do not adapt to single ones
+ * (sail-sg/zero-bubble-pipeline-parallelism, zb_schedules.py). */
+static void
+level_costs (double *costs, guint n)
+{
+  qsort (costs, n, sizeof *costs, compare_costs);
+  for (guint i = 0; i < n; i++)
+    costs[i] = costs[n / 2];
+}
+
 static void
 make_orders (Lower *l)
 {
@@ -282,6 +325,8 @@ make_orders (Lower *l)
       double latency;
       const guint n = l->in->sizes->n_virtual;
       g_autofree double *costs = stage_costs (l, &latency);
+      for (guint pass = 0; pass < 3; pass++)
+        level_costs (costs + pass * n, n);
       const ScScheduleCosts known = { .forward = costs, .input = costs + n, .weight = costs + 2 * n, .latency = latency };
       l->orders = sc_orders_new (row, &shape, &known, NULL);
     }
@@ -301,7 +346,7 @@ lower_class (Lower *l, guint32 class_id)
     g_queue_clear (&l->started[i]);
 
   g_hash_table_remove_all (l->merged);
-  for (guint i = 0; i < 2 * sc_plan_chunks (l->plan) * SC_N_PASSES; i++)
+  for (guint i = 0; i < l->n_whole; i++)
     g_clear_pointer (&l->whole[i], sc_lower_merged_free);
   if (l->in->detail != SC_DETAIL_KERNEL)
     l->self = sc_program_add_group (l->p, 1);
@@ -414,6 +459,8 @@ sc_lower (const ScLowerInput *in)
               .messages = ret->messages, .needs = ret->needs, .grade_s = ret->grade_s,
               .buckets = g_array_new (FALSE, FALSE, sizeof (Bucket)), .dp_done = g_array_new (FALSE, FALSE, sizeof (guint32)) };
   g_array_set_clear_func (l.prices, sc_lower_prices_clear);
+  g_autofree guint *price_of = g_new (guint, MAX (l.plan->n_microbatch_factors, 1));
+  l.price_of = price_of;
   for (guint i = 0; i < SC_N_COMMS; i++)
     g_queue_init (&l.started[i]);
   sc_lower_label (&l, ""); /* label 0: ops without a name */
@@ -424,7 +471,8 @@ sc_lower (const ScLowerInput *in)
     sc_program_add_group (l.p, MAX (in->fold->family_members[i], 1));
   g_array_append_vals (l.p->uses, in->fold->uses, in->fold->uses_first[n_families * in->fold->max_parts]);
   l.merged = g_hash_table_new_full (NULL, NULL, NULL, (GDestroyNotify) sc_lower_merged_free);
-  l.whole = g_new0 (Merged *, 2 * sc_plan_chunks (l.plan) * SC_N_PASSES);
+  l.n_whole = MAX (l.plan->n_microbatch_factors, 1) * 2 * sc_plan_chunks (l.plan) * SC_N_PASSES;
+  l.whole = g_new0 (Merged *, l.n_whole);
   l.may_wait = find_may_wait (in->fold);
   make_orders (&l);
   ret->orders = l.orders;
@@ -441,7 +489,7 @@ sc_lower (const ScLowerInput *in)
   for (guint rank = 0; l.actions != NULL && rank < l.orders->p; rank++)
     g_array_unref (l.actions[rank]);
   g_free (l.actions);
-  for (guint i = 0; i < 2 * sc_plan_chunks (l.plan) * SC_N_PASSES; i++)
+  for (guint i = 0; i < l.n_whole; i++)
     sc_lower_merged_free (l.whole[i]);
   g_free (l.whole);
   g_hash_table_unref (l.merged);

@@ -21,11 +21,53 @@ describe_op (const ScProgram *program, guint32 op)
   return g_strdup_printf ("%s of micro-batch %u, %s", phases[info.phase], info.microbatch, where);
 }
 
+/* Where no rank waits for all others at the end of a step, each begins its next one behind its own last op, and steps follow one another
+ * staggered as they are: the longest of the ranks sets the pace (Qi et al., arXiv 2401.10241, section 4).  Receives stand
+ * ready before that. */
+static ScTime
+begin_of_class (const ScSummary *s, guint k)
+{
+  const ScActor *const actor = &g_array_index (s->program->actors, ScActor, k);
+  ScTime begin = s->trace->end;
+  for (guint32 i = actor->first_op; i < actor->first_op + actor->n_ops; i++)
+    {
+      const ScOp *const op = &g_array_index (s->program->ops, ScOp, i);
+      const gboolean receives = op->stream == SC_STREAM_PP_RECV_F || op->stream == SC_STREAM_PP_RECV_B;
+      if (op->kind == SC_OP_WORK || (op->kind == SC_OP_CALL && !receives))
+        begin = MIN (begin, s->trace->spans[i].start);
+    }
+  return begin;
+}
+
+static ScTime
+end_of_class (const ScSummary *s, guint k)
+{
+  const ScActor *const actor = &g_array_index (s->program->actors, ScActor, k);
+  ScTime end = 0;
+  for (guint32 i = actor->first_op; i < actor->first_op + actor->n_ops; i++)
+    end = MAX (end, s->trace->spans[i].end);
+  return end;
+}
+
+/* When the step begins and ends for each class, and how long one is. */
+static void
+find_step (ScSummary *s, const ScPlan *plan)
+{
+  for (guint k = 0; k < s->n_classes; k++)
+    {
+      ScClassSummary *const c = &s->classes[k];
+      c->begin = plan->post_validation ? begin_of_class (s, k) : 0;
+      c->end = end_of_class (s, k);
+      s->step = MAX (s->step, c->end - c->begin);
+    }
+  if (!plan->post_validation)
+    s->step = s->trace->end;
+}
+
 static void
 summarise_class (ScSummary *s, const ScLowerInput *in, const ScSegments *segments, guint k)
 {
   ScClassSummary *const c = &s->classes[k];
-  const ScActor *const actor = &g_array_index (s->program->actors, ScActor, k);
   const guint32 rank = in->fold->representative[k];
   const ScGpu *const gpu = &in->fabric->gpus[rank];
   c->representative = rank;
@@ -35,14 +77,15 @@ summarise_class (ScSummary *s, const ScLowerInput *in, const ScSegments *segment
   c->gpu = gpu->index;
   c->device = sc_fabric_node_type (in->fabric, rank)->device;
   c->params = in->sizes->params[c->stage] + in->sizes->experts[c->stage];
-  for (guint32 i = actor->first_op; i < actor->first_op + actor->n_ops; i++)
-    c->end = MAX (c->end, s->trace->spans[i].end);
   g_autoptr (GArray) parts = sc_segments_of_class (segments, k);
   for (guint i = 0; i < parts->len; i++)
     {
       const ScSegment *const part = &g_array_index (parts, ScSegment, i);
-      c->time[part->kind] += part->to - part->from;
+      const ScTime from = MAX (part->from, c->begin), to = MIN (part->to, c->begin + s->step);
+      c->time[part->kind] += MAX (to - from, 0);
     }
+
+  c->time[SC_TIME_BUBBLE] += MAX (c->begin + s->step - s->trace->end, 0);
 
   const ScMemPeak peak = sc_memory_peak (s->program, s->trace, k);
   for (guint i = 0; i < SC_N_MEMS; i++)
@@ -228,6 +271,13 @@ summarise_assumptions (ScSummary *s, const ScLowerInput *in)
     }
   g_ptr_array_add (s->assumptions, g_strdup_printf ("host pace of %s %s: fitted on small single-node runs",
                                                     in->workload->framework->name, in->workload->framework->version));
+  const ScPlan *const plan = &in->workload->plan;
+  if (plan->profile.n > 0)
+    g_ptr_array_add (s->assumptions, g_strdup_printf ("passes%s last as the workload says; %soptimizer and communication are ours",
+                                                      plan->profile.transfer_s > 0 ? " and transfers" : "",
+                                                      plan->profile.by_stage ? "" : "embedding, head and loss, "));
+  if (plan->post_validation)
+    g_ptr_array_add (s->assumptions, g_strdup ("steps follow one another staggered, none of them has to be taken back"));
   g_ptr_array_add (s->assumptions, g_strdup ("reserved memory: 3 % above allocated; NCCL buffers: estimated from channel counts"));
 }
 
@@ -246,10 +296,10 @@ sc_summarise (const ScLowerInput *in, ScLowered *lowered, ScTrace *trace, double
   s->labels = g_steal_pointer (&lowered->labels);
   s->orders = g_steal_pointer (&lowered->orders);
   s->trace = trace;
-  s->step = trace->end;
   s->n_classes = in->fold->n_classes;
   s->classes = g_new0 (ScClassSummary, s->n_classes);
-  g_autoptr (ScSegments) segments = sc_segments_new (s->program, trace, s->step);
+  find_step (s, &in->workload->plan);
+  g_autoptr (ScSegments) segments = sc_segments_new (s->program, trace, trace->end);
   for (guint k = 0; k < s->n_classes; k++)
     {
       summarise_class (s, in, segments, k);

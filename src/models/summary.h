@@ -28,7 +28,7 @@ typedef struct
   guint   n_ranks;
   guint   node, gpu;             /* where the representative sits */
   const ScDevice *device;
-  ScTime  end;                   /* its last op */
+  ScTime  begin, end;            /* its first op, if the step does not begin for all at once (plan.post_validation), else 0; its last op */
   ScTime  time[SC_N_TIMES];      /* parts of the step; sum == step */
   guint64 params;                /* parameters held (after TP, PP) */
   guint64 peak_allocated_bytes, peak_reserved_bytes, peak_device_bytes;
@@ -79,7 +79,7 @@ typedef struct
   double  tokens_per_step;
 
   /* time */
-  ScTime  step;
+  ScTime  step;                  /* from one step's begin to the next one's; less than the trace where ranks begin one after another */
   double  tokens_per_s, tokens_per_s_per_gpu;
   double  model_flops_half, model_flops_full, model_flops_6n, hardware_flops; /* per step, whole job (MODELLING 1.4; hardware: 1.5, physical, on the half convention's causal count for flash, full for unfused attention) */
   double  peak_flops_per_gpu;

@@ -21,6 +21,9 @@ sc_workload_free (ScWorkload *workload)
   g_free (workload->source);
   g_free (workload->model.name);
   g_free (workload->plan.stage_layers);
+  g_free (workload->plan.microbatch_factors);
+  for (guint pass = 0; pass < SC_N_PASSES; pass++)
+    g_free (workload->plan.profile.seconds[pass]);
   g_free (workload->plan.schedule_csv);
   sc_orders_free (workload->plan.schedule_table);
   g_clear_pointer (&workload->files, g_ptr_array_unref);
@@ -391,6 +394,20 @@ check_row (const ScWorkload *workload, GError **error)
   return why == NULL || fail (error, "/plan/schedule: %s; found pp %u, vpp %u, %u micro-batches per step", why, shape.p, shape.v, shape.m);
 }
 
+/* A whole backward of known length says nothing about its parts. */
+static gboolean
+check_profile (const ScWorkload *workload, GError **error)
+{
+  const ScPlan *plan = &workload->plan;
+  if (plan->profile.n == 0 || !plan->profile.whole)
+    return TRUE;
+  const ScScheduleShape shape = sc_workload_schedule_shape (workload);
+  g_autoptr (ScOrders) orders = sc_orders_new (sc_schedule_find (plan->schedule), &shape, NULL, plan->schedule_table);
+  return !sc_orders_split (orders)
+         || fail (error, "/plan/profiled_ms/backward: schedule %s runs input and weight gradients apart, expected input and weight",
+                  plan->schedule);
+}
+
 static gboolean
 check_schedule (const ScWorkload *workload, GError **error)
 {
@@ -399,6 +416,8 @@ check_schedule (const ScWorkload *workload, GError **error)
   const gboolean interleaved = strcmp (plan->schedule, "interleaved") == 0;
   if (strcmp (plan->schedule, "none") == 0 && p != 1)
     return fail (error, "/plan/schedule: found none with pp %u, expected 1f1b or interleaved", p);
+  if (plan->post_validation && p == 1)
+    return fail (error, "/plan/post_validation: found true with pp 1, expected pp > 1: no stage waits for another");
   if (plan->vpp > 1 && p == 1)
     return fail (error, "/plan/vpp: found %u with pp 1, expected 1", plan->vpp);
   if (!sc_schedule_find (plan->schedule)->exchanges)
@@ -475,7 +494,7 @@ sc_workload_check (const ScWorkload *workload, GError **error)
 {
   return check_later (&workload->plan, error) && check_model (workload, error)
          && check_tensor_parallel (workload, error) && check_context_parallel (workload, error) && check_batch (workload, error) && check_schedule (workload, error)
-         && check_stages (workload, error) && sc_recompute_check (workload, error) && check_data_parallel (&workload->plan, error);
+         && check_profile (workload, error) && check_stages (workload, error) && sc_recompute_check (workload, error) && check_data_parallel (&workload->plan, error);
 }
 
 /* ---- Workload on topology ---- */

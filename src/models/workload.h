@@ -83,6 +83,16 @@ typedef struct
   gboolean    no_final_norm;  /* none between the last layer and the head */
 } ScModel;
 
+/* Times of passes that the user measured (plan.profiled_ms); n 0: none. */
+typedef struct
+{
+  guint    n;
+  gboolean by_stage; /* n is pp * vpp: of all that each virtual stage does; else 1: of the layers of a full pipeline rank */
+  gboolean whole;    /* backward passes were not measured in parts: all of it counts as input gradients' */
+  double  *seconds[SC_N_PASSES]; /* [n] of one micro-batch, owned; BACKWARD: INPUT + WEIGHT */
+  double   transfer_s; /* of a boundary tensor to a neighbour, nothing beside it; 0: ours */
+} ScProfile;
+
 typedef struct
 {
   guint       tp, pp, vpp, dp, cp, ep;
@@ -117,7 +127,11 @@ typedef struct
   gboolean    scatter_gather;    /* without SP: send 1/tp of the boundary tensor and all-gather it */
   guint64     bucket_params;     /* parameters per gradient bucket; default max(40e6, 1e6 dp) */
   ScRankOrder rank_order;
+  gboolean    post_validation;   /* no rank waits for the gradient norm before its optimizer step */
   gboolean    one_queue;         /* CUDA_DEVICE_MAX_CONNECTIONS=1 */
+  ScProfile   profile;
+  double     *microbatch_factors; /* [n_microbatch_factors] time of micro-batches 0, 1, ... over the mean, round and round, owned; NULL: alike */
+  guint       n_microbatch_factors;
 } ScPlan;
 
 typedef struct
