@@ -452,3 +452,10 @@ sc_lower_host_wait (Lower *l, guint32 event)
 {
   sc_program_add_op (l->p, SC_OP_HOST_WAIT, 0, 0, event, 0);
 }
+
+/* The host is busy for @issue_ns before it issues what follows. */
+void
+sc_lower_host_busy (Lower *l, guint32 issue_ns)
+{
+  sc_program_record (l->p, SC_STREAM_COMPUTE, sc_program_add_event (l->p))->issue_ns = issue_ns;
+}

@@ -119,6 +119,7 @@ void sc_lower_put_mem (Lower *l, ScStreamKind stream, ScMemKind kind, double byt
 guint32 sc_lower_issue_ns (const Lower *l, ScTimeKind time);
 void sc_lower_put_pass (Lower *l, const Priced *priced, guint phase);
 void sc_lower_host_wait (Lower *l, guint32 event);
+void sc_lower_host_busy (Lower *l, guint32 issue_ns);
 
 /* lower-merge.c: passes as few ops */
 Merged *sc_lower_merge (Lower *l, const Priced *const *lists, guint n);

@@ -221,34 +221,33 @@ arrives (const Lower *l, const Aligned *a, const ScSlot *slot, ScSlot *ret)
 }
 
 /* Blocking transfers between two steps: what @before hands on and what arrives for @after (either may be empty) is one
- * exchange, posted together; compute and, where the framework synchronises, the host wait for all of it. */
+ * exchange, posted together; compute and, where the framework synchronises, the host wait for all of it.  The host comes back
+ * with nothing issued: its part (Megatron-LM's p2p_communication.py synchronises the device behind the batch) shows in full. */
 static void
 put_exchange (Lower *l, const Aligned *aligned, Slots before, Slots after)
 {
   const ScFramework *const fw = l->in->workload->framework;
-  guint32 host = sc_lower_to_ns (fw->host_p2p_s * l->price->host_factor); /* once per exchange */
+  const guint32 host = sc_lower_to_ns (fw->host_p2p_s * l->price->host_factor);
   guint32 event[4]; /* a step has at most a forward and a backward */
   guint n = 0, n_received = 0;
   g_assert (before.n <= 2 && after.n <= 2);
   for (guint i = 0; i < before.n; i++)
     if (sends (l, &before.slots[i]))
-      {
-        event[n++] = put_transfer (l, &before.slots[i], TRUE, TRUE, host);
-        host = 0;
-      }
+      event[n++] = put_transfer (l, &before.slots[i], TRUE, TRUE, 0);
   for (guint i = 0; i < after.n; i++)
     {
       ScSlot slot;
       if (!arrives (l, aligned, &after.slots[i], &slot))
         continue;
-      event[n++] = put_transfer (l, &slot, FALSE, TRUE, host);
-      host = 0;
+      event[n++] = put_transfer (l, &slot, FALSE, TRUE, 0);
       n_received++;
     }
   for (guint i = 0; i < n; i++)
     sc_program_wait (l->p, SC_STREAM_COMPUTE, event[i]);
-  for (guint i = 0; i < n && fw->host_p2p_s > 0; i++)
+  for (guint i = 0; i < n && host > 0; i++)
     sc_lower_host_wait (l, event[i]);
+  if (n > 0 && host > 0)
+    sc_lower_host_busy (l, host);
   put_boundary_gather (l, n_received);
 }
 
