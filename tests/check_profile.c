@@ -337,6 +337,30 @@ START_TEST (folded_and_unfolded_agree)
 }
 END_TEST
 
+/* Merged passes of every micro-batch have their own length. */
+START_TEST (every_detail_takes_as_long)
+{
+  const ScSchedule *const row = sc_schedule_all ()[_i];
+  for (guint i = 0; i < G_N_ELEMENTS (pipes); i++)
+    {
+      if (refuses (row, &pipes[i]) || strcmp (row->name, "none") == 0)
+        continue;
+      g_autoptr (ScTopology) t = instant_topology (1e-4);
+      g_autoptr (ScWorkload) w = workload_of (row, &pipes[i], 2);
+      g_autofree double *ms = give_stage_times (w, 13 + i);
+      w->plan.microbatch_factors = g_memdup2 ((const double[]) { 1.5, 0.5, 1 }, 3 * sizeof (double));
+      w->plan.n_microbatch_factors = 3;
+      g_autoptr (ScSummary) kernel = sc_forecast (t, w, NULL, NULL);
+      for (guint d = SC_DETAIL_KERNEL + 1; d < SC_N_DETAILS; d++)
+        {
+          const ScForecastOptions options = { .detail = (ScDetail) d };
+          g_autoptr (ScSummary) s = sc_forecast (t, w, &options, NULL);
+          ck_assert_double_eq_tol (sc_time_to_s (s->step), sc_time_to_s (kernel->step), 1e-6 * sc_time_to_s (kernel->step));
+        }
+    }
+}
+END_TEST
+
 static Suite *
 profile_suite (void)
 {
@@ -351,6 +375,7 @@ profile_suite (void)
   tcase_add_loop_test (every, memory_stays, 0, (int) n_rows);
   tcase_add_loop_test (every, every_schedule_adds_up_without_a_barrier, 0, (int) n_rows);
   tcase_add_loop_test (every, folded_and_unfolded_agree, 0, (int) n_rows);
+  tcase_add_loop_test (every, every_detail_takes_as_long, 0, (int) n_rows);
   suite_add_tcase (s, every);
   TCase *const single = tcase_create ("single");
   tcase_add_test (single, a_number_is_shared_by_the_layers_of_a_full_rank);
