@@ -275,7 +275,7 @@ static const ScField plan_fields[] = {
   { "overlap_grad", FLAG, PLAN (overlap_grad), .help = "Reduce gradient buckets under the last backward" },
   { "overlap_param", FLAG, PLAN (overlap_param), .help = "Gather parameters under the first forward; needs sharding" },
   { "overlap_p2p", FLAG, PLAN (overlap_p2p), .help = "Send and receive under compute (1f1b cannot)" },
-  { "tp_overlap", FLAG, PLAN (tp_overlap), .help = "TP collectives in chunks under their products; not modelled yet" },
+  { "tp_overlap", FLAG, PLAN (tp_overlap), .help = "TP collectives in chunks beside their products (Transformer Engine's user buffers); needs sequence_parallel" },
   { "scatter_gather", FLAG, PLAN (scatter_gather),
     .help = "Without sequence parallelism: send 1/tp of the tensor between stages and gather it" },
   { "bucket_params", SC_FIELD_COUNT64, .min = 1, .max = 1e15, .derived = "the larger of 40e6 and 1e6 x dp",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* check_context.c - attention over parts of sequences: context parallelism, windows. */
+/* check_context.c - attention over parts of sequences, and what runs beside it: context parallelism, windows, tensor-parallel overlap. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -299,19 +299,32 @@ END_TEST
 
 /* ---- on a cluster ---- */
 
-/* The items of a layer's pass from @first to @last, by name, of which kernels take @kernel_s each and collectives @bytes. */
+static gboolean
+is_of (const char *name, const char *kernels)
+{
+  g_autofree char *step = g_strconcat (kernels, " step", NULL);
+  return g_str_equal (name, kernels) || g_str_equal (name, step);
+}
+
+/* Of a layer's pass the kernels called @kernels, or steps of those, which then take @kernel_s each, and the collectives called @collective over
+ * @comm, of @bytes each, with the waits for them. */
 static GArray *
-cut (const ScWorkload *w, Lister lister, ScCommKind comm, ScKernelClass class, double kernel_s, double bytes)
+cut (const ScWorkload *w, Lister lister, const char *kernels, double kernel_s, ScCommKind comm, const char *collective, double bytes)
 {
   g_autoptr (GArray) all = list (w, lister);
   GArray *items = g_array_new (FALSE, FALSE, sizeof (ScItem));
+  guint started = 0;
   for (guint i = 0; i < all->len; i++)
     {
       ScItem item = *item_at (all, i);
-      if (item.kind == SC_ITEM_KERNEL && item.kernel.class == class)
+      const gboolean waits = item.kind == SC_ITEM_COLLECTIVE_WAIT && item.comm == comm && started > 0;
+      if (item.kind == SC_ITEM_KERNEL && is_of (item.kernel.name, kernels))
         item.kernel = sc_kernel_memory (item.kernel.name, SC_KERNEL_ELEMENTWISE, kernel_s * 1e9);
-      else if (item.kind == SC_ITEM_MEM || item.kind == SC_ITEM_KERNEL || item.comm != comm)
+      else if (!waits && (item.kind == SC_ITEM_MEM || item.kind == SC_ITEM_KERNEL || item.kind == SC_ITEM_COLLECTIVE_WAIT || item.comm != comm
+                          || !g_str_has_prefix (item.name, collective)))
         continue;
+      started += item.kind == SC_ITEM_COLLECTIVE_START;
+      started -= waits;
       item.bytes = bytes;
       g_array_append_val (items, item);
     }
@@ -324,6 +337,8 @@ forward_alone (ScWorkload *w, GArray *items, ScTime *ret_exposed)
 {
   g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 1 });
   ScDevice *const d = g_ptr_array_index (t->devices, 0);
+  d->sms.value = 1e15; /* collectives take no share of them worth mentioning */
+  t->types[0].host_factor.value = 0;
   d->memory_bytes_per_s.value = d->optimizer_bytes_per_s.value = d->reduction_bytes_per_s.value = 1e30;
   g_autoptr (ScStepItems) step = fix_items (0, 0, 0, 0);
   g_array_unref (step->layers->pass[SC_PASS_FORWARD]);
@@ -358,12 +373,142 @@ START_TEST (exchanges_hide_under_the_step_before)
       g_autoptr (ScWorkload) w = fix_workload ((FixPlan) { .layers = 1 });
       w->plan.cp = 8;
       w->seq = 1024;
-      GArray *const items = cut (w, sc_layer_forward, SC_COMM_CP, SC_KERNEL_FLASH_FORWARD, 1e-3, exchange_ms[i] * 1e-3 * 450e9);
+      GArray *const items = cut (w, sc_layer_forward, "attention", 1e-3, SC_COMM_CP, "KV exchange", exchange_ms[i] * 1e-3 * 450e9);
       ScTime exposed;
       const ScTime end = forward_alone (w, items, &exposed);
       const double want = 1 + 7 * MAX (exchange_ms[i], 1);
       ck_assert_int_eq (end, (ScTime) llround (want * MS));
       ck_assert_int_eq (exposed, (ScTime) llround ((want - 8) * MS));
+    }
+}
+END_TEST
+
+/* ---- tensor-parallel overlap ---- */
+
+static ScWorkload
+overlapped (void)
+{
+  ScWorkload w = llama_405b ();
+  w.seq = 8192;
+  w.plan.cp = 1;
+  w.plan.tp_overlap = TRUE;
+  return w;
+}
+
+/* MODELLING 6.5 (d), examples.json overlap.tp: a gather of 7 ms beside a product of 8 ms in 8 chunks takes 8; a product of 8 ms in 4
+ * chunks with sums of 4 ms takes 9. */
+START_TEST (overlapped_products_take_the_worked_times)
+{
+  static const struct
+  {
+    const char *kernels, *collective;
+    double kernel_ms, bytes;
+    double ms, exposed_ms;
+  } cases[] = {
+    { "qkv", "qkv all-gather", 1, 1e-3 * 450e9, 8, 0 },
+    { "fc1", "fc1 all-gather", 1, 1e-3 * 450e9, 8, 0 },
+    { "projection", "projection reduce", 2, 1e-3 * 450e9 * 8 / 7, 8, 1 }, /* the last sum stands alone */
+    { "fc2", "fc2 reduce", 2, 1e-3 * 450e9 * 8 / 7, 8, 1 },
+    { "qkv", "qkv all-gather", 1, 2e-3 * 450e9, 15, 7 },                 /* bound by the exchange: 1 + 7 x 2 */
+    { "projection", "projection reduce", 1, 2e-3 * 450e9 * 8 / 7, 4, 5 }, /* ... by the sums: 1 + 4 x 2 */
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (ScWorkload) w = fix_workload ((FixPlan) { .layers = 1, .tp = 8, .sequence_parallel = TRUE });
+      w->plan.tp_overlap = TRUE;
+      GArray *const items = cut (w, sc_layer_forward, cases[i].kernels, cases[i].kernel_ms * 1e-3, SC_COMM_TP, cases[i].collective, cases[i].bytes);
+      ScTime exposed;
+      const ScTime end = forward_alone (w, items, &exposed);
+      ck_assert_msg (ABS (end - (ScTime) llround (cases[i].ms * MS)) < 100, "%s: %.9f ms", cases[i].kernels, (double) end / MS);
+      ck_assert_msg (ABS (exposed - (ScTime) llround (cases[i].exposed_ms * MS)) < 100, "%s: %.9f ms", cases[i].kernels, (double) exposed / MS);
+    }
+}
+END_TEST
+
+/* Chunks add up to the product, and to what the collective would have moved. */
+START_TEST (chunks_are_the_whole)
+{
+  ScWorkload with = overlapped (), without = overlapped ();
+  without.plan.tp_overlap = FALSE;
+  static const Lister passes[] = { sc_layer_forward, sc_layer_backward, sc_layer_backward_input, sc_layer_backward_weight };
+  for (guint i = 0; i < G_N_ELEMENTS (passes); i++)
+    {
+      double moved[2] = { 0, 0 }, flops[2] = { 0, 0 };
+      for (guint k = 0; k < 2; k++)
+        {
+          g_autoptr (GArray) items = list (k == 0 ? &with : &without, passes[i]);
+          for (guint n = 0; n < items->len; n++)
+            {
+              const ScItem *const item = item_at (items, n);
+              flops[k] += item->kind == SC_ITEM_KERNEL ? item->kernel.flops : 0;
+              if (item->kind == SC_ITEM_COLLECTIVE || item->kind == SC_ITEM_COLLECTIVE_START) /* bytes that one rank sends */
+                moved[k] += item->bytes * (item->coll == SC_COLL_SEND_RECEIVE ? 1 : 7.0 / 8);
+            }
+        }
+      ck_assert_double_eq_tol (flops[0] / MAX (flops[1], 1), 1, 1e-12);
+      ck_assert_double_eq_tol (moved[0] / moved[1], 1, 1e-12);
+    }
+}
+END_TEST
+
+/* Ring exchange for what is gathered, four chunks for what is summed, bulk beside dgrad and wgrad. */
+START_TEST (each_product_overlaps_its_way)
+{
+  const ScWorkload w = overlapped ();
+  static const struct
+  {
+    const char *name;
+    gboolean backward;
+    guint chunks, rows;
+  } products[] = {
+    { "qkv", FALSE, 8, 1024 },       { "fc1", FALSE, 8, 1024 },       { "projection", FALSE, 4, 2048 }, { "fc2", FALSE, 4, 2048 },
+    { "projection dgrad", TRUE, 8, 1024 }, { "fc2 dgrad", TRUE, 8, 1024 }, { "qkv dgrad", TRUE, 1, 8192 },    { "fc1 dgrad", TRUE, 1, 8192 },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (products); i++)
+    {
+      g_autoptr (GArray) items = list (&w, products[i].backward ? sc_layer_backward : sc_layer_forward);
+      guint n = 0;
+      for (guint k = 0; k < items->len; k++)
+        if (item_at (items, k)->kind == SC_ITEM_KERNEL && g_str_equal (item_at (items, k)->kernel.name, products[i].name))
+          {
+            ck_assert_uint_eq (item_at (items, k)->kernel.m, products[i].rows);
+            ck_assert_int_eq (item_at (items, k)->together, n > 0); /* one call of the library */
+            n++;
+          }
+      ck_assert_uint_eq (n, products[i].chunks);
+      for (guint k = 0; k < items->len; k++)
+        ck_assert_int_ne (item_at (items, k)->kind, SC_ITEM_COLLECTIVE); /* none stands alone */
+    }
+}
+END_TEST
+
+START_TEST (user_buffers_take_the_place_of_gathered_rows)
+{
+  ScWorkload w = overlapped ();
+  for (guint split = 0; split < 2; split++)
+    {
+      const ScLayerShape shape = sc_layer_shape (&w, NULL);
+      gint64 live[SC_N_MEMS] = { 0 }, most = 0, most_without = 0;
+      ck_assert_double_eq (sc_user_buffer_bytes (&shape), 10 * 2.0 * 8192 * 16384);
+      g_autoptr (GArray) forward = list (&w, sc_layer_forward);
+      g_autoptr (GArray) backward = list (&w, split ? sc_layer_backward_input : sc_layer_backward);
+      g_autoptr (GArray) weight = list (&w, sc_layer_backward_weight);
+      add_memory (forward, live, &most);
+      add_memory (backward, live, &most);
+      if (split)
+        add_memory (weight, live, &most);
+      for (guint k = 0; k < SC_N_MEMS; k++)
+        ck_assert_int_eq (live[k], 0);
+      ScWorkload without = overlapped ();
+      without.plan.tp_overlap = FALSE;
+      g_autoptr (GArray) plain_forward = list (&without, sc_layer_forward);
+      g_autoptr (GArray) plain_backward = list (&without, sc_layer_backward);
+      add_memory (plain_forward, live, &most_without);
+      add_memory (plain_backward, live, &most_without);
+      if (!split)
+        ck_assert_int_lt (most, most_without);
+      const ScLayerShape plain = sc_layer_shape (&without, NULL);
+      ck_assert_double_eq (sc_user_buffer_bytes (&plain), 0);
     }
 }
 END_TEST
@@ -455,6 +600,12 @@ context_suite (void)
   tcase_add_test (context, every_exchange_is_waited_for_before_its_keys_are_read);
   tcase_add_test (context, exchanges_hide_under_the_step_before);
   suite_add_tcase (s, context);
+  TCase *overlap = tcase_create ("tensor-parallel overlap");
+  tcase_add_test (overlap, overlapped_products_take_the_worked_times);
+  tcase_add_test (overlap, chunks_are_the_whole);
+  tcase_add_test (overlap, each_product_overlaps_its_way);
+  tcase_add_test (overlap, user_buffers_take_the_place_of_gathered_rows);
+  suite_add_tcase (s, overlap);
   TCase *windows = tcase_create ("windows");
   tcase_add_test (windows, windows_leave_out_pairs_layer_by_layer);
   tcase_add_test (windows, blocks_of_a_window_are_short_sequences);

@@ -20,6 +20,11 @@ void
 sc_pass_column_forward_from (Pass *p, const Linear *l, double n_in, double n_out)
 {
   const double full = full_bytes_of (p, n_in);
+  if (sc_pass_overlaps (p))
+    {
+      sc_pass_gathered_gemm (p, l->gather, l->fprop, SC_GEMM_TN, n_out, n_in, n_in);
+      return;
+    }
   if (p->sp)
     {
       sc_pass_temp (p, full);
@@ -40,6 +45,12 @@ sc_pass_column_forward (Pass *p, const Linear *l, double n_out)
 void
 sc_pass_row_forward (Pass *p, const Linear *l, double n_in)
 {
+  if (sc_pass_overlaps (p) && !p->ops)
+    {
+      sc_pass_temp (p, sc_pass_rows_bytes (p));
+      sc_pass_reduced_gemm (p, l->reduce, l->fprop, SC_GEMM_TN, p->h, n_in);
+      return;
+    }
   sc_pass_temp (p, sc_pass_full_bytes (p));
   sc_pass_gemm (p, l->fprop, SC_GEMM_TN, p->t, p->h, n_in);
   if (!p->split)
@@ -81,7 +92,8 @@ void
 sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_out)
 {
   const double full = full_bytes_of (p, n_in), own = rows_bytes_of (p, n_in);
-  const gboolean async = p->split && p->fw->async_tp_backward;
+  const gboolean async = p->split && (p->fw->async_tp_backward || sc_pass_overlaps (p));
+  const double gathered = sc_pass_overlaps (p) ? 0 : full; /* else in user buffers */
   const ScItemKind kind = async ? SC_ITEM_COLLECTIVE_START : SC_ITEM_COLLECTIVE;
   if (p->part == PART_INPUT) /* nothing is left that its collective could run beside */
     {
@@ -97,10 +109,10 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
     }
   if (p->sp)
     {
-      sc_pass_temp (p, full); /* the input's rows, gathered again for the weight gradient */
+      sc_pass_temp (p, gathered); /* the input's rows, gathered again for the weight gradient */
       sc_pass_collective (p, kind, SC_COMM_TP, SC_COLL_ALL_GATHER, l->regather, full);
     }
-  sc_pass_temp (p, full);
+  sc_pass_temp (p, gathered);
   sc_pass_gemm (p, l->dgrad, SC_GEMM_NN, p->t, n_in, n_out);
   if (p->sp && async)
     sc_pass_wait (p, SC_COMM_TP);
@@ -114,7 +126,7 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
   else if (p->split)
     sc_pass_collective (p, kind, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, full);
   if (p->sp)
-    sc_pass_temp (p, -2 * full);
+    sc_pass_temp (p, -2 * gathered);
 }
 
 void
@@ -149,18 +161,20 @@ sc_pass_column_weights (Pass *p, const Linear *l, double n_out)
 void
 sc_pass_row_backward (Pass *p, const Linear *l, double n_in)
 {
-  if (p->sp)
-    {
-      sc_pass_temp (p, sc_pass_full_bytes (p));
-      sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->gather, sc_pass_full_bytes (p));
-    }
+  const gboolean chunks = sc_pass_overlaps (p), kept = p->part == PART_INPUT;
+  const double gathered = !p->sp || (chunks && !kept) ? 0 : sc_pass_full_bytes (p); /* user buffers do not wait for the weights */
+  sc_pass_temp (p, gathered);
+  if (p->sp && !chunks)
+    sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->gather, sc_pass_full_bytes (p));
   sc_pass_temp (p, p->e * n_in * p->t);
-  sc_pass_gemm (p, l->dgrad, SC_GEMM_NN, p->t, n_in, p->h);
-  if (p->part == PART_INPUT)
+  if (chunks)
+    sc_pass_gathered_gemm (p, l->gather, l->dgrad, SC_GEMM_NN, n_in, p->h, p->h);
+  else
+    sc_pass_gemm (p, l->dgrad, SC_GEMM_NN, p->t, n_in, p->h);
+  if (kept)
     return;
   sc_pass_weight_gradient (p, l, p->h, n_in);
-  if (p->sp)
-    sc_pass_temp (p, -sc_pass_full_bytes (p));
+  sc_pass_temp (p, -gathered);
 }
 
 void

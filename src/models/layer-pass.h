@@ -138,6 +138,12 @@ gboolean sc_pass_has_qkv_bias (const Pass *p);
 gboolean sc_pass_has_row_bias (const Pass *p); /* of the row-parallel product at the end of the half */
 gboolean sc_pass_has_mlp_bias (const Pass *p);
 
+/* layer-overlap.c: products in chunks beside their collectives, with plan.tp_overlap and sequence parallelism.  What is gathered, or is to be
+ * summed, lies in user buffers then.  @width: of the rows that are gathered. */
+gboolean sc_pass_overlaps (const Pass *p);
+void sc_pass_gathered_gemm (Pass *p, const char *gather, const char *name, ScGemmLayout layout, double n, double k, double width);
+void sc_pass_reduced_gemm (Pass *p, const char *reduce, const char *name, ScGemmLayout layout, double n, double k);
+
 /* layer-attention.c: the core's kernel, of this rank's heads over whole sequences, or of @shape */
 ScAttentionShape sc_pass_attention_shape (const Pass *p);
 void sc_pass_flash (Pass *p, const char *name, ScKernelClass class, const ScAttentionShape *shape);

@@ -40,6 +40,7 @@ typedef struct
   ScCommKind  comm;      /* COLLECTIVE*: the group it is over */
   ScCollKind  coll;      /* COLLECTIVE, COLLECTIVE_START */
   const char *name;      /* collectives: static, for traces: "qkv all-gather" */
+  gboolean    together;  /* KERNEL, COLLECTIVE_START: issued by its library with the item before, not by the framework's own code */
   double      bytes;     /* collectives: whole buffer of one rank's call as nccl-tests counts it (the gathered one for AG and RS) */
   ScMemKind   mem;       /* MEM */
   gint64      mem_bytes; /* MEM */
@@ -96,6 +97,9 @@ void sc_optimizer_step (const ScLayerShape *shape, double held, double owned, GA
 
 /* Bytes that one rank sends over a stage boundary (MODELLING 5.8); with plan.scatter_gather its 1 / tp of the tensor. */
 double sc_boundary_bytes (const ScLayerShape *shape);
+
+/* Bytes of the user buffers of a rank with plan.tp_overlap, else 0. */
+double sc_user_buffer_bytes (const ScLayerShape *shape);
 
 /* Bytes one layer keeps from forward to backward on one rank, sum of the saved-tensor table (MODELLING 3.4, 3.5). */
 double sc_layer_saved_bytes (const ScLayerShape *shape);

@@ -4,6 +4,14 @@
 #include <math.h>
 #include <string.h>
 
+/* Host time of a launch inside one call of a library (MODELLING 4.5: 2.5 to 4 us, assumed). */
+#define LIBRARY_LAUNCH_S 4e-6
+
+/* SMs that Transformer Engine's user buffers take (defaults of initialize_ub()): exchanges of rows are copied by one, sums and bulk
+ * collectives by 16. */
+#define RING_EXCHANGE_SMS 1
+#define USER_BUFFER_SMS 16
+
 guint32
 sc_lower_label (Lower *l, const char *text)
 {
@@ -76,7 +84,7 @@ sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, doub
       if (item->kind != SC_ITEM_KERNEL)
         flush_memory (out, sum);
       PricedItem p = { .kind = (guint8) item->kind, .time = (guint8) item->time, .coll = (guint8) item->coll, .comm = (guint8) item->comm, .bytes = item->bytes,
-                       .issue_ns = sc_lower_to_ns (host_s (l, item->time, host_factor)) };
+                       .issue_ns = sc_lower_to_ns (item->together ? LIBRARY_LAUNCH_S * host_factor : host_s (l, item->time, host_factor)) };
       if (item->kind == SC_ITEM_KERNEL)
         {
           ScCostCache *const costs = l->in->costs;
@@ -250,6 +258,15 @@ stretch (ScCallForm *form, const ScCollChoice *choice, double seconds)
     form->parts[p].cap *= wire_s / seconds;
 }
 
+/* Share of compute that a call takes from its members. */
+static double
+call_hold (const Lower *l, ScCommKind comm, ScCollKind kind)
+{
+  if (comm != SC_COMM_TP || !l->plan->tp_overlap)
+    return l->hold;
+  return MIN ((kind == SC_COLL_SEND_RECEIVE ? RING_EXCHANGE_SMS : USER_BUFFER_SMS) / l->sms, 1);
+}
+
 /* The program's call for @n times @bytes of @kind in a row over @comm: made once per family, kind, size and number. */
 guint32
 sc_lower_calls_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, guint32 n)
@@ -275,7 +292,7 @@ sc_lower_calls_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, gui
     note_need (l, family, choice.row, kind);
   const ScBound bound = walk != NULL ? sc_walk_bound (walk, kind, shape) : (ScBound) { 0, 0, SC_NONE, SC_NONE };
   sc_collective_time (&choice, kind, shape, bytes, &bound);
-  const double hold = kind == SC_COLL_SEND || choice.row->walk == NULL ? 0 : l->hold;
+  const double hold = kind == SC_COLL_SEND || choice.row->walk == NULL ? 0 : call_hold (l, comm->kind, kind);
   const ScTimeKind tag = sc_lower_comm_time (comm->kind);
   const KnownCall known = { kind, bytes, n, l->p->calls->len };
   const gboolean across = l->plan->pp > 1 && (comm->kind == SC_COMM_WORLD || comm->kind == SC_COMM_EMBEDDING);

@@ -74,6 +74,7 @@ typedef struct
   GArray        *needs;     /* ScNeed */
   guint8        *may_wait;  /* [n_families] somebody shares a link with its calls, or its members are of several classes */
   double         hold;      /* share of compute that a collective beside it takes */
+  double         sms;       /* of the GPU */
 
   /* the class that is being lowered */
   guint32  rank, class_id;

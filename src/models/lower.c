@@ -229,6 +229,8 @@ put_states (Lower *l)
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, dense * each.weights + experts * expert.weights);
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, dense * each.grads + experts * expert.grads);
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_OPTIMIZER, dense * each.optimizer + experts * expert.optimizer);
+  const ScLayerShape shape = sc_layer_shape (l->in->workload, NULL);
+  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, sc_user_buffer_bytes (&shape));
 }
 
 static void
@@ -340,6 +342,7 @@ lower_class (Lower *l, guint32 class_id)
   const ScDevice *const device = sc_fabric_node_type (l->in->fabric, l->rank)->device;
   l->grade_s += class_id > 0 ? SC_N_GRADES : 0;
   l->hold = 1 - 1 / MAX (device->hidden_slowdown.value, 1);
+  l->sms = MAX (device->sms.value, 1);
   l->info = (ScOpInfo) { SC_INFO_NO_MICROBATCH, 0, SC_INFO_NO_LAYER, 3 };
   g_array_set_size (l->dp_done, 0);
   for (guint i = 0; i < SC_N_COMMS; i++)

@@ -161,9 +161,6 @@ check_later (const ScPlan *plan, GError **error)
 {
   if (plan->ep != 1)
     return fail (error, "/plan/ep: found %u, expected 1: expert parallelism is not modelled yet", plan->ep);
-  if (plan->tp_overlap)
-    return fail (error, "/plan/tp_overlap: found true, expected false: TP collectives in chunks under the GEMMs they "
-                        "feed are not modelled yet");
   return TRUE;
 }
 
@@ -286,6 +283,12 @@ check_tensor_parallel (const ScWorkload *workload, GError **error)
       return fail (error, "/seq: %u is not a multiple of tp %u, as sequence parallelism needs%s", workload->seq, tp,
                    hint);
     }
+  if (plan->tp_overlap && !plan->sequence_parallel)
+    return fail (error, "/plan/tp_overlap: found true without sequence_parallel, expected both: what is cut into chunks are the rows of a gather or "
+                        "a reduce-scatter");
+  if (plan->tp_overlap && (guint64) plan->micro_batch * workload->seq / plan->cp % 4 != 0)
+    return fail (error, "/plan/tp_overlap: found true with %" G_GUINT64_FORMAT " tokens of a micro-batch, expected a multiple of the 4 chunks of a product",
+                 (guint64) plan->micro_batch * workload->seq / plan->cp);
   if (plan->scatter_gather && plan->sequence_parallel)
     return fail (error, "/plan/scatter_gather: found true with sequence_parallel, expected false: the tensor between "
                         "stages is split already");

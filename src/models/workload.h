@@ -123,7 +123,7 @@ typedef struct
   gboolean    overlap_grad;      /* reduce buckets under the last backward */
   gboolean    overlap_param;     /* gather parameters under the first forward (distributed optimizer) */
   gboolean    overlap_p2p;       /* interleaved: sends and receives under compute */
-  gboolean    tp_overlap;        /* TP collectives under the GEMMs they feed, in pipelined chunks: refused as not modelled yet */
+  gboolean    tp_overlap;        /* TP collectives under the GEMMs they feed, in chunks (layer-overlap.c) */
   gboolean    scatter_gather;    /* without SP: send 1/tp of the boundary tensor and all-gather it */
   guint64     bucket_params;     /* parameters per gradient bucket; default max(40e6, 1e6 dp) */
   ScRankOrder rank_order;
