@@ -92,8 +92,8 @@ read_cell (const char *text, guint row, guint cell, GArray *steps, GError **erro
       first = second;
       second = swap;
     }
-  if (first.pass != SC_PASS_FORWARD || second.pass != SC_PASS_BACKWARD || first.stage == second.stage)
-    return fail (error, row, cell, "expected a forward of one stage and a whole backward of another to overlap");
+  if (first.pass != SC_PASS_FORWARD || second.pass != SC_PASS_BACKWARD || (first.stage == second.stage && first.microbatch == second.microbatch))
+    return fail (error, row, cell, "expected a forward and a whole backward of another stage or micro-batch to overlap");
   second.paired = TRUE;
   g_array_append_val (steps, first);
   g_array_append_val (steps, second);

@@ -50,6 +50,7 @@ static const ScChoice schedules[] = {
   { "1f1b", 0, FALSE },
   { "interleaved", 0, FALSE },
   { "interleaved-rounds", 0, FALSE },
+  { "interleaved-a2a", 0, FALSE },
   { "gpipe", 0, FALSE },
   { "looped-bfs", 0, FALSE },
   { "zb-h1", 0, FALSE },

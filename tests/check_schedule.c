@@ -242,7 +242,7 @@ equal_makespan (const ScSchedule *row, guint p, guint v, guint m, double forward
 
 /* ---- every row over a grid of shapes ---- */
 
-#define N_ROWS 16 /* rows_are_found_by_name sees to it */
+#define N_ROWS 17 /* rows_are_found_by_name sees to it */
 
 typedef void (*ShapeFunc) (const ScSchedule *row, const ScScheduleShape *shape);
 
@@ -298,9 +298,9 @@ check_completeness (const ScSchedule *row, const ScScheduleShape *s)
           *at = slot->pass == SC_PASS_FORWARD ? 1 : slot->pass == SC_PASS_INPUT ? 2 : 3;
           if (slot->joined) /* a step is a forward and then a backward */
             check_shape (i > 0 && slot->pass == SC_PASS_BACKWARD && slot[-1].pass == SC_PASS_FORWARD && !slot[-1].joined);
-          if (slot->paired) /* as is a pair, of two chunks */
-            check_shape (i > 0 && slot->pass == SC_PASS_BACKWARD && slot[-1].pass == SC_PASS_FORWARD && slot[-1].chunk != slot->chunk
-                         && !slot[-1].paired);
+          if (slot->paired) /* as is a pair, of two chunks or micro-batches */
+            check_shape (i > 0 && slot->pass == SC_PASS_BACKWARD && slot[-1].pass == SC_PASS_FORWARD
+                         && (slot[-1].chunk != slot->chunk || slot[-1].microbatch != slot->microbatch) && !slot[-1].paired);
         }
       for (guint chunk = 0; chunk < n_chunks; chunk++)
         for (guint k = 0; k < s->m; k++)

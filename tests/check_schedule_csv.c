@@ -71,8 +71,8 @@ static const struct
   { "0F0,0I0\n", "stage 0 gives micro-batch 0 a forward and the gradient of the input, expected forward and backward" },
   { "0F1,0B1\n", "stage 0 gives micro-batch 0 nothing, expected forward and backward" },
   { "0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n", "row 1, cell 2: 0B0 waits for ever: the ranks wait for each other" },
-  { "(0F0;0B0)OVERLAP_F_B\n", "row 1, cell 1: expected a forward of one stage and a whole backward of another to overlap" },
-  { "(0F0;1F0)OVERLAP_F_B\n", "row 1, cell 1: expected a forward of one stage and a whole backward of another to overlap" },
+  { "(0F0;0B0)OVERLAP_F_B\n", "row 1, cell 1: expected a forward and a whole backward of another stage or micro-batch to overlap" },
+  { "(0F0;1F0)OVERLAP_F_B\n", "row 1, cell 1: expected a forward and a whole backward of another stage or micro-batch to overlap" },
   { "(0F0;1B0\n", "row 1, cell 1: expected two passes that overlap, as (0F4;3B1)OVERLAP_F_B" },
 };
 

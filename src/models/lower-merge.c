@@ -328,6 +328,39 @@ sc_lower_put_unit (Lower *l, const Priced *priced, guint phase)
   sc_lower_put_merged (l, m, phase);
 }
 
+/* The lists of a pass over @chunk, in order: up to twice its layers, which may be rebuilt in groups, and two, and their layers (or SC_INFO_NO_LAYER); returns how many. */
+guint
+sc_lower_chunk_lists (const Lower *l, guint chunk, ScPass pass, const Priced **ret, guint *ret_layers)
+{
+  const ScStageSizes *const sizes = l->in->sizes;
+  const guint j = sc_plan_stage (l->plan, l->at.pp, chunk), first = sc_stage_first_layer (sizes, j), n = sizes->layers[j];
+  const gboolean forward = pass == SC_PASS_FORWARD, embeds = j == 0, ends = j == sizes->n_virtual - 1;
+  guint k = 0;
+  if (forward ? embeds : ends)
+    {
+      ret_layers[k] = SC_INFO_NO_LAYER;
+      ret[k++] = forward ? &l->price->embedding[pass] : &l->price->head[pass];
+    }
+  for (guint i = 0; i < n; i++)
+    {
+      const guint layer = forward ? first + i : first + n - 1 - i;
+      if (!forward && pass != SC_PASS_WEIGHT)
+        for (guint again = sc_lower_rebuilt_from (l, layer); again < layer; again++)
+          {
+            ret_layers[k] = again;
+            ret[k++] = sc_lower_layer_rebuild (l, again);
+          }
+      ret_layers[k] = layer;
+      ret[k++] = sc_lower_layer_price (l, layer, pass);
+    }
+  if (forward ? ends : embeds)
+    {
+      ret_layers[k] = SC_INFO_NO_LAYER;
+      ret[k++] = forward ? &l->price->head[pass] : &l->price->embedding[pass];
+    }
+  return k;
+}
+
 /* A pass over all of @chunk at once, where nothing waits or is reduced between its layers. */
 gboolean
 sc_lower_put_whole (Lower *l, guint chunk, ScPass pass, guint phase)
@@ -337,25 +370,11 @@ sc_lower_put_whole (Lower *l, guint chunk, ScPass pass, guint phase)
   Merged **const m = &l->whole[((2 * l->factor + (l->partial ? 1 : 0)) * sc_plan_chunks (l->plan) + chunk) * SC_N_PASSES + pass];
   if (*m == NULL)
     {
-      const ScStageSizes *const sizes = l->in->sizes;
-      const guint j = sc_plan_stage (l->plan, l->at.pp, chunk), first = sc_stage_first_layer (sizes, j), n = sizes->layers[j];
-      const gboolean forward = pass == SC_PASS_FORWARD, embeds = j == 0, ends = j == sizes->n_virtual - 1;
-      const Priced *const embedding = &l->price->embedding[pass], *const head = &l->price->head[pass];
-      g_autofree const Priced **lists = g_new (const Priced *, 2 * n + 2); /* recomputed in groups, each once more */
-      guint k = 0;
-      if (forward ? embeds : ends)
-        lists[k++] = forward ? embedding : head;
-      for (guint i = 0; i < n; i++)
-        {
-          const guint layer = forward ? first + i : first + n - 1 - i;
-          if (!forward && pass != SC_PASS_WEIGHT)
-            for (guint again = sc_lower_rebuilt_from (l, layer); again < layer; again++)
-              lists[k++] = sc_lower_layer_rebuild (l, again);
-          lists[k++] = sc_lower_layer_price (l, layer, pass);
-        }
-      if (forward ? ends : embeds)
-        lists[k++] = forward ? head : embedding;
-      *m = sc_lower_merge (l, lists, k);
+      const guint most = 2 * l->in->sizes->layers[sc_plan_stage (l->plan, l->at.pp, chunk)] + 2;
+      g_autofree const Priced **lists = g_new (const Priced *, most);
+      g_autofree guint *layers = g_new (guint, most);
+      const guint n = sc_lower_chunk_lists (l, chunk, pass, lists, layers);
+      *m = sc_lower_merge (l, lists, n);
     }
   sc_lower_put_merged (l, *m, phase);
   return TRUE;

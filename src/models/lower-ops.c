@@ -139,6 +139,13 @@ sc_lower_enter_microbatch (Lower *l, guint microbatch)
 }
 
 void
+sc_lower_enter_slot (Lower *l, const ScSlot *slot)
+{
+  sc_lower_enter_microbatch (l, slot->microbatch);
+  l->partial = l->spared != NULL && l->spared[slot->chunk * l->orders->m + slot->microbatch];
+}
+
+void
 sc_lower_prices_clear (gpointer data)
 {
   Prices *const p = data;
@@ -421,47 +428,50 @@ sc_lower_issue_ns (const Lower *l, ScTimeKind time)
   return sc_lower_to_ns (host_s (l, time, l->price->host_factor));
 }
 
-/* One pass over one list: kernels on the compute stream, collectives there or beside it. */
+/* An item of a pass: kernels on the compute stream, collectives there or beside it. */
+void
+sc_lower_put_item (Lower *l, const PricedItem *item, guint phase)
+{
+  const guint outer = l->info.phase;
+  GQueue *const started = &l->started[item->comm];
+  if (item->kind != SC_ITEM_MEM)
+    l->info.phase = item->time == SC_TIME_RECOMPUTE ? 2 : phase;
+  switch ((ScItemKind) item->kind)
+    {
+    case SC_ITEM_KERNEL:
+      sc_lower_put_work (l, item);
+      break;
+    case SC_ITEM_COLLECTIVE:
+      sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_item_call (l, item), item->label, item->issue_ns);
+      break;
+    case SC_ITEM_COLLECTIVE_START:
+      {
+        const ScStreamKind stream = stream_beside ((ScCommKind) item->comm);
+        sc_lower_put_order (l, SC_STREAM_COMPUTE, stream);
+        sc_lower_put_call (l, stream, sc_lower_item_call (l, item), item->label, item->issue_ns);
+        g_queue_push_tail (started, GUINT_TO_POINTER (sc_lower_put_record (l, stream)));
+      }
+      break;
+    case SC_ITEM_COLLECTIVE_WAIT:
+      g_assert (!g_queue_is_empty (started));
+      sc_program_wait (l->p, SC_STREAM_COMPUTE, GPOINTER_TO_UINT (g_queue_pop_head (started)));
+      break;
+    case SC_ITEM_MEM:
+      sc_lower_put_mem (l, SC_STREAM_COMPUTE, (ScMemKind) item->time, (double) item->value);
+      break;
+    default:
+      g_assert_not_reached ();
+    }
+  l->info.phase = outer;
+}
+
 void
 sc_lower_put_pass (Lower *l, const Priced *priced, guint phase)
 {
-  const guint outer = l->info.phase;
   for (guint i = 0; i < priced->n; i++)
-    {
-      const PricedItem *const item = &priced->items[i];
-      GQueue *const started = &l->started[item->comm];
-      if (item->kind != SC_ITEM_MEM)
-        l->info.phase = item->time == SC_TIME_RECOMPUTE ? 2 : phase;
-      switch ((ScItemKind) item->kind)
-        {
-        case SC_ITEM_KERNEL:
-          sc_lower_put_work (l, item);
-          break;
-        case SC_ITEM_COLLECTIVE:
-          sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_item_call (l, item), item->label, item->issue_ns);
-          break;
-        case SC_ITEM_COLLECTIVE_START:
-          {
-            const ScStreamKind stream = stream_beside ((ScCommKind) item->comm);
-            sc_lower_put_order (l, SC_STREAM_COMPUTE, stream);
-            sc_lower_put_call (l, stream, sc_lower_item_call (l, item), item->label, item->issue_ns);
-            g_queue_push_tail (started, GUINT_TO_POINTER (sc_lower_put_record (l, stream)));
-          }
-          break;
-        case SC_ITEM_COLLECTIVE_WAIT:
-          g_assert (!g_queue_is_empty (started));
-          sc_program_wait (l->p, SC_STREAM_COMPUTE, GPOINTER_TO_UINT (g_queue_pop_head (started)));
-          break;
-        case SC_ITEM_MEM:
-          sc_lower_put_mem (l, SC_STREAM_COMPUTE, (ScMemKind) item->time, (double) item->value);
-          break;
-        default:
-          g_assert_not_reached ();
-        }
-    }
+    sc_lower_put_item (l, &priced->items[i], phase);
   for (guint g = 0; g < SC_N_GRADES; g++)
     l->grade_s[g] += priced->grade_s[g];
-  l->info.phase = outer;
 }
 
 void

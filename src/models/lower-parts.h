@@ -91,6 +91,7 @@ typedef struct
   Merged **whole;           /* [n_whole: micro-batch factors * 2 * chunks * SC_N_PASSES] passes over a chunk, as they are asked for; second: of spared micro-batches */
   guint    n_whole;
   guint    factor;          /* of the current micro-batch: index in price_of */
+  GHashTable *pairs;        /* two slots alike -> Merged */
   guint32  self;            /* a group of its own */
   ScOpInfo info;
 } Lower;
@@ -101,6 +102,7 @@ guint32 sc_lower_to_ns (double s);
 Priced sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, double speed, double host_factor, double factor);
 guint sc_lower_price_index (Lower *l, const ScDevice *device, double speed, double host_factor, double factor);
 void sc_lower_enter_microbatch (Lower *l, guint microbatch); /* its prices, from here on */
+void sc_lower_enter_slot (Lower *l, const ScSlot *slot); /* its micro-batch's prices, and what that recomputes */
 void sc_lower_prices_clear (gpointer data);
 guint32 sc_lower_item_call (Lower *l, const PricedItem *item);
 guint sc_lower_layer_kind (const Lower *l, guint layer); /* index into in->items->kinds */
@@ -118,6 +120,7 @@ void sc_lower_put_order (Lower *l, ScStreamKind after, ScStreamKind stream);
 guint32 sc_lower_put_record (Lower *l, ScStreamKind stream);
 void sc_lower_put_mem (Lower *l, ScStreamKind stream, ScMemKind kind, double bytes);
 guint32 sc_lower_issue_ns (const Lower *l, ScTimeKind time);
+void sc_lower_put_item (Lower *l, const PricedItem *item, guint phase);
 void sc_lower_put_pass (Lower *l, const Priced *priced, guint phase);
 void sc_lower_host_wait (Lower *l, guint32 event);
 void sc_lower_host_busy (Lower *l, guint32 issue_ns);
@@ -126,8 +129,12 @@ void sc_lower_host_busy (Lower *l, guint32 issue_ns);
 Merged *sc_lower_merge (Lower *l, const Priced *const *lists, guint n);
 void sc_lower_merged_free (Merged *merged);
 void sc_lower_put_merged (Lower *l, const Merged *merged, guint phase);
+guint sc_lower_chunk_lists (const Lower *l, guint chunk, ScPass pass, const Priced **ret, guint *ret_layers);
 void sc_lower_put_unit (Lower *l, const Priced *priced, guint phase);
 gboolean sc_lower_put_whole (Lower *l, guint chunk, ScPass pass, guint phase);
+
+/* lower-pair.c: two passes overlapped */
+void sc_lower_put_pair (Lower *l, const ScSlot *first, const ScSlot *second);
 
 /* lower-data.c: data parallelism */
 gboolean sc_lower_is_sharded (const ScPlan *plan);

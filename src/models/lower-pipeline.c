@@ -12,7 +12,6 @@ put_forward (Lower *l, const ScSlot *slot)
   const guint layer = sc_stage_first_layer (sizes, j);
   guint unit = 0;
   l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, 0 };
-  sc_lower_enter_microbatch (l, slot->microbatch);
   if (!sc_lower_waits_in (l, slot->chunk) && sc_lower_put_whole (l, slot->chunk, SC_PASS_FORWARD, 0))
     return;
   if (j == 0)
@@ -55,7 +54,6 @@ put_backward (Lower *l, const ScSlot *slot, gboolean reduce)
   const guint layer = sc_stage_first_layer (sizes, j);
   guint unit = sc_lower_n_units (l, slot->chunk);
   l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, phase };
-  sc_lower_enter_microbatch (l, slot->microbatch);
   if (!(reduce && sc_lower_reduces_in (l, slot->chunk)) && sc_lower_put_whole (l, slot->chunk, (ScPass) slot->pass, phase))
     return;
   if (j == sizes->n_virtual - 1)
@@ -173,7 +171,7 @@ static void
 put_slot (Lower *l, const ScSlot *slot, gboolean reduce)
 {
   guint rank;
-  l->partial = l->spared != NULL && l->spared[slot->chunk * l->orders->m + slot->microbatch];
+  sc_lower_enter_slot (l, slot);
   if (sc_orders_hands_on (l->orders, l->at.pp, slot, FALSE, &rank))
     sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, -l->in->items->tensor_bytes);
   if (slot->pass == SC_PASS_FORWARD)
@@ -307,6 +305,31 @@ put_overlapped_slots (Lower *l, Aligned *aligned, const ScSlot *slots, guint n_s
 
 /* ---- transfers of all other schedules ---- */
 
+/* Slots [at .. at + n) of the order, overlapped with one another if more than one.  @last: of each chunk, the slot whose buckets are
+ * reduced; NULL: none. */
+static void
+put_group (Lower *l, const ScSlot *group, guint n, guint at, const guint *last)
+{
+  guint rank;
+  gboolean hooks = FALSE; /* between layers */
+  for (guint i = 0; i < n; i++)
+    hooks |= group[i].pass == SC_PASS_FORWARD ? sc_lower_waits_in (l, group[i].chunk)
+                                              : last != NULL && at + i == last[group[i].chunk] && sc_lower_reduces_in (l, group[i].chunk);
+  if (n != 2 || hooks || l->plan->ep == 1)
+    {
+      for (guint i = 0; i < n; i++)
+        put_slot (l, &group[i], last != NULL && at + i == last[group[i].chunk]);
+      return;
+    }
+  for (guint i = 0; i < n; i++)
+    if (sc_orders_hands_on (l->orders, l->at.pp, &group[i], FALSE, &rank))
+      sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, -l->in->items->tensor_bytes);
+  sc_lower_put_pair (l, &group[0], &group[1]);
+  for (guint i = 0; i < n; i++)
+    if (sc_orders_hands_on (l->orders, l->at.pp, &group[i], TRUE, &rank))
+      sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, l->in->items->tensor_bytes);
+}
+
 /* Sends run beside compute from the end of their slot on, receives from when they are posted on: with plan.overlap_p2p from when the sender
  * has something, without it behind the compute that was issued before, as PyTorch's process groups have it.  Gradients of a
  * chunk are reduced under its last backward or weight gradient. */
@@ -339,12 +362,10 @@ put_actions (Lower *l, const GArray *slots, const guint *last)
                 put_boundary_gather (l, 1);
               }
           for (guint i = 0; i < action->n; i++)
-            {
-              for (; sc_lower_gathers_ahead (l) && group[i].pass == SC_PASS_FORWARD && gathered <= group[i].chunk + 1u
-                     && gathered < n_chunks; gathered++)
-                sc_lower_put_gathers (l, gathered, G_MAXUINT);
-              put_slot (l, &group[i], reduce && action->slot + i == last[group[i].chunk]);
-            }
+            for (; sc_lower_gathers_ahead (l) && group[i].pass == SC_PASS_FORWARD && gathered <= group[i].chunk + 1u && gathered < n_chunks;
+                 gathered++)
+              sc_lower_put_gathers (l, gathered, G_MAXUINT);
+          put_group (l, group, action->n, action->slot, reduce ? last : NULL);
           break;
         default:
           g_assert_not_reached ();

@@ -349,6 +349,7 @@ lower_class (Lower *l, guint32 class_id)
     g_queue_clear (&l->started[i]);
 
   g_hash_table_remove_all (l->merged);
+  g_hash_table_remove_all (l->pairs);
   for (guint i = 0; i < l->n_whole; i++)
     g_clear_pointer (&l->whole[i], sc_lower_merged_free);
   if (l->in->detail != SC_DETAIL_KERNEL)
@@ -474,6 +475,7 @@ sc_lower (const ScLowerInput *in)
     sc_program_add_group (l.p, MAX (in->fold->family_members[i], 1));
   g_array_append_vals (l.p->uses, in->fold->uses, in->fold->uses_first[n_families * in->fold->max_parts]);
   l.merged = g_hash_table_new_full (NULL, NULL, NULL, (GDestroyNotify) sc_lower_merged_free);
+  l.pairs = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) sc_lower_merged_free);
   l.n_whole = MAX (l.plan->n_microbatch_factors, 1) * 2 * sc_plan_chunks (l.plan) * SC_N_PASSES;
   l.whole = g_new0 (Merged *, l.n_whole);
   l.may_wait = find_may_wait (in->fold);
@@ -496,6 +498,7 @@ sc_lower (const ScLowerInput *in)
     sc_lower_merged_free (l.whole[i]);
   g_free (l.whole);
   g_hash_table_unref (l.merged);
+  g_hash_table_unref (l.pairs);
   g_free (l.may_wait);
   g_array_unref (l.prices);
   g_array_unref (l.buckets);

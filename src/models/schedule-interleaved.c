@@ -19,10 +19,11 @@ put (const ScScheduleShape *s, ScPass pass, guint n, GArray *slots)
   sc_schedule_put (slots, pass, at.microbatch, pass == SC_PASS_FORWARD ? at.chunk : s->v - 1 - at.chunk);
 }
 
+/* @more: forwards beside those that the first backward needs. */
 static guint
-warm_up (const ScScheduleShape *s, guint rank)
+warm_up (const ScScheduleShape *s, guint rank, guint more)
 {
-  return MIN (2 * (s->p - 1 - rank) + (s->v - 1) * s->g, s->m * s->v);
+  return MIN (2 * (s->p - 1 - rank) + (s->v - 1) * s->g + more, s->m * s->v);
 }
 
 static const char *
@@ -37,26 +38,34 @@ refuse_interleaved (const ScScheduleShape *s)
   return NULL;
 }
 
+/* Forwards, pairs of a forward and a backward, backwards.  @joined, @paired: of the second of a pair. */
 static void
-order_interleaved (const ScScheduleShape *s, guint rank, GArray *slots)
+put_pairs (const ScScheduleShape *s, guint w, gboolean joined, gboolean paired, GArray *slots)
 {
-  const guint total = s->m * s->v, w = warm_up (s, rank);
+  const guint total = s->m * s->v;
   for (guint n = 0; n < w; n++)
     put (s, SC_PASS_FORWARD, n, slots);
   for (guint n = 0; n < total - w; n++)
     {
       put (s, SC_PASS_FORWARD, w + n, slots);
       put (s, SC_PASS_BACKWARD, n, slots);
-      g_array_index (slots, ScSlot, slots->len - 1).joined = TRUE; /* Megatron exchanges all four tensors of a pair at once */
+      g_array_index (slots, ScSlot, slots->len - 1).joined = (guint8) joined;
+      g_array_index (slots, ScSlot, slots->len - 1).paired = (guint8) paired;
     }
   for (guint n = total - w; n < total; n++)
     put (s, SC_PASS_BACKWARD, n, slots);
 }
 
+static void
+order_interleaved (const ScScheduleShape *s, guint rank, GArray *slots)
+{
+  put_pairs (s, warm_up (s, rank, 0), TRUE, FALSE, slots); /* Megatron exchanges all four tensors of a pair at once */
+}
+
 static guint
 in_flight_interleaved (const ScScheduleShape *s, guint rank)
 {
-  return MIN (warm_up (s, rank) + 1, s->m * s->v);
+  return MIN (warm_up (s, rank, 0) + 1, s->m * s->v);
 }
 
 static double
@@ -98,9 +107,7 @@ static void
 order_rounds (const ScScheduleShape *s, guint rank, GArray *slots)
 {
   const ScScheduleShape with = in_rounds (s);
-  order_interleaved (&with, rank, slots);
-  for (guint i = 0; i < slots->len; i++)
-    g_array_index (slots, ScSlot, i).joined = FALSE; /* transfers of their own */
+  put_pairs (&with, warm_up (&with, rank, 0), FALSE, FALSE, slots); /* transfers of their own */
 }
 
 static guint
@@ -117,4 +124,27 @@ const ScSchedule sc_schedule_interleaved_rounds = {
   .refuse = refuse_rounds,
   .order = order_rounds,
   .in_flight = in_flight_rounds,
+};
+
+/* ---- Megatron's overlap_moe_expert_parallel_comm: forward and backward of a pair in turns ---- */
+
+static void
+order_a2a (const ScScheduleShape *s, guint rank, GArray *slots)
+{
+  put_pairs (s, warm_up (s, rank, 1), FALSE, TRUE, slots); /* the pair needs a forward that no backward of its own waits for */
+}
+
+static guint
+in_flight_a2a (const ScScheduleShape *s, guint rank)
+{
+  return MIN (warm_up (s, rank, 1) + 1, s->m * s->v);
+}
+
+const ScSchedule sc_schedule_interleaved_a2a = {
+  .name = "interleaved-a2a",
+  .summary = "interleaved, forward and backward in turns: all-to-alls of experts hide behind the other's compute",
+  .source = "NVIDIA/Megatron-LM core/pipeline_parallel/combined_1f1b.py (overlap_moe_expert_parallel_comm)",
+  .refuse = refuse_interleaved,
+  .order = order_a2a,
+  .in_flight = in_flight_a2a,
 };

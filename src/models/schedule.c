@@ -8,6 +8,7 @@ static const ScSchedule *const rows[] = {
   &sc_schedule_1f1b,
   &sc_schedule_interleaved,
   &sc_schedule_interleaved_rounds,
+  &sc_schedule_interleaved_a2a,
   &sc_schedule_gpipe,
   &sc_schedule_looped_bfs,
   &sc_schedule_zb_h1,

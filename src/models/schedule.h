@@ -125,7 +125,7 @@ typedef struct
   double (*ideal_bubble) (const ScScheduleShape *shape);
 } ScSchedule;
 
-extern const ScSchedule sc_schedule_none, sc_schedule_1f1b, sc_schedule_interleaved, sc_schedule_interleaved_rounds,
+extern const ScSchedule sc_schedule_none, sc_schedule_1f1b, sc_schedule_interleaved, sc_schedule_interleaved_rounds, sc_schedule_interleaved_a2a,
     sc_schedule_gpipe, sc_schedule_looped_bfs, sc_schedule_zb_h1, sc_schedule_zb_h2, sc_schedule_zb_1p, sc_schedule_zb_2p,
     sc_schedule_zb_v, sc_schedule_v_half, sc_schedule_v_min, sc_schedule_dualpipe, sc_schedule_dualpipev, sc_schedule_csv;
 
