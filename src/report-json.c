@@ -157,6 +157,8 @@ add_plan (const ScSummary *s, cJSON *workload)
   add_unsigned (o, "bucket_params", p->bucket_params);
   sc_json_add_text (o, "rank_order", sc_rank_order_word (p->rank_order));
   add_bool (o, "one_queue", p->one_queue);
+  if (p->cuda_graphs)
+    add_bool (o, "cuda_graphs", TRUE);
   add_bool (o, "post_validation", p->post_validation);
   add_profile (&p->profile, o);
   if (p->n_microbatch_factors == 0)

@@ -286,10 +286,11 @@ static const ScField plan_fields[] = {
   { "post_validation", FLAG, PLAN (post_validation),
     .help = "Each stage steps its optimizer as soon as it has its gradients; norm and overflow are checked afterwards (zero bubble)" },
   { "one_queue", FLAG, PLAN (one_queue), .help = "CUDA_DEVICE_MAX_CONNECTIONS=1: one hardware queue for all streams" },
+  { "cuda_graphs", FLAG, PLAN (cuda_graphs),
+    .help = "Forward and backward passes are replayed as CUDA graphs, without the host's pace; what graphs hold in memory is not counted" },
   { "etp", SC_FIELD_LATER, .fallback = "1", .help = "Tensor parallelism of experts" },
   { "shard_group", SC_FIELD_LATER, .help = "Ranks that share one sharded copy" },
   { "offload", SC_FIELD_LATER, .fallback = "none", .help = "What lives in host memory" },
-  { "cuda_graphs", SC_FIELD_LATER, .help = "Kernels launched as graphs" },
   { "extra", SC_FIELD_LATER, .help = "Whatever else a published row says" },
   { .key = NULL },
 };

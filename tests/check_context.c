@@ -513,6 +513,41 @@ START_TEST (user_buffers_take_the_place_of_gathered_rows)
 }
 END_TEST
 
+/* ---- more ranks than KV heads ---- */
+
+START_TEST (ranks_that_hold_one_kv_head_add_up_its_gradient)
+{
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 4, .gpus = 4 });
+  g_autoptr (ScWorkload) w = fix_workload ((FixPlan) { .tp = 8, .pp = 2, .layers = 6, .microbatches = 4 });
+  w->model.kv_heads = 2; /* four ranks each */
+  w->model.qkv_bias = TRUE;
+  g_autoptr (ScStepItems) items = fix_items (1e-3, 2e-3, 0, 0);
+  g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+  for (guint32 rank = 0; rank < 16; rank++)
+    {
+      const ScComm *const comm = &r->layout->comms[sc_layout_comm_of (r->layout, rank, SC_COMM_KV, FALSE)];
+      ck_assert_uint_eq (comm->n, 4);
+      for (guint m = 0; m < 4; m++)
+        ck_assert_uint_eq (r->layout->members[comm->first + m], rank / 4 * 4 + m);
+    }
+  const ScProgram *const p = r->lowered->program;
+  guint n = 0;
+  for (guint32 i = 0; i < p->ops->len; i++)
+    {
+      const ScOp *const op = &g_array_index (p->ops, ScOp, i);
+      if (op->kind != SC_OP_CALL || !g_str_equal (g_ptr_array_index (r->lowered->labels, op->label), "KV gradients"))
+        continue;
+      n++;
+      ck_assert_uint_eq (op->tag, SC_TIME_COMM_TP);
+    }
+  ck_assert_uint_eq (n, r->fold->n_classes); /* once a step */
+  ck_assert_uint_eq (sc_model_kv_params (&w->model, 1), 2 * 8 * 64 + 2 * 8);
+  /* each rank holds one KV head whole, and an eighth of all else */
+  ck_assert_uint_eq (sc_model_layer_params_rank (&w->model, 8) - sc_model_kv_params (&w->model, 1) - 2 * 64,
+                     64 * 8 + 8 + 8 * 64 + 2 * 64 * 256 / 8);
+}
+END_TEST
+
 /* ---- windows ---- */
 
 START_TEST (windows_leave_out_pairs_layer_by_layer)
@@ -606,6 +641,9 @@ context_suite (void)
   tcase_add_test (overlap, each_product_overlaps_its_way);
   tcase_add_test (overlap, user_buffers_take_the_place_of_gathered_rows);
   suite_add_tcase (s, overlap);
+  TCase *replicas = tcase_create ("replicas");
+  tcase_add_test (replicas, ranks_that_hold_one_kv_head_add_up_its_gradient);
+  suite_add_tcase (s, replicas);
   TCase *windows = tcase_create ("windows");
   tcase_add_test (windows, windows_leave_out_pairs_layer_by_layer);
   tcase_add_test (windows, blocks_of_a_window_are_short_sequences);

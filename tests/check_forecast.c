@@ -344,6 +344,19 @@ START_TEST (a_slow_nic_never_helps_and_hiding_never_costs_more_than_it_hides)
 END_TEST
 
 /* Activations at the peak grow with the micro-batches that a stage holds (MODELLING 3.7). */
+/* Kernels of a few microseconds at a pace of tens: the host decides, unless passes are captured. */
+START_TEST (graphs_take_the_host_out_of_the_way)
+{
+  const Case plain = CASE ("dgx-h100-8", "llama3-8b", "plan.gpus=8", "plan.tp=8", "seq=512", "plan.global_batch=4");
+  const Case graphs = CASE ("dgx-h100-8", "llama3-8b", "plan.gpus=8", "plan.tp=8", "seq=512", "plan.global_batch=4", "plan.cuda_graphs=true");
+  g_auto (Input) a = input_of (&plain), b = input_of (&graphs);
+  g_autoptr (ScSummary) slow = forecast (&a, FALSE), fast = forecast (&b, FALSE);
+  ck_assert_int_gt (slow->stages[0].time[SC_TIME_HOST] * 3, slow->step);
+  ck_assert_int_lt (fast->stages[0].time[SC_TIME_HOST] * 20, fast->step);
+  ck_assert_int_lt (fast->step * 3, slow->step * 2);
+}
+END_TEST
+
 START_TEST (earlier_stages_hold_more_activations)
 {
   const Case c = CASE ("dgx-a100-superpod", "megatron-530b-full", "plan.global_batch=70");
@@ -469,6 +482,7 @@ forecast_suite (void)
   tcase_set_timeout (moves, 120);
   tcase_add_test (moves, a_slow_gpu_slows_the_step_by_at_most_its_factor);
   tcase_add_test (moves, a_slow_nic_never_helps_and_hiding_never_costs_more_than_it_hides);
+  tcase_add_test (moves, graphs_take_the_host_out_of_the_way);
   tcase_add_test (moves, earlier_stages_hold_more_activations);
   tcase_add_test (moves, sharding_divides_the_optimizer_and_nothing_else);
   tcase_add_test (moves, boundary_of_llama3_405b);

@@ -174,7 +174,7 @@ static const struct
   { "plan.dtype=fp8", "/plan/dtype: found \"fp8\", which is not modelled yet" },
   { "plan.optimizer=adam-8bit", "/plan/optimizer: found \"adam-8bit\", which is not modelled yet" },
   { "plan.offload=optimizer", "/plan/offload: found \"optimizer\", but this key is not modelled yet" },
-  { "plan.cuda_graphs=true", "/plan/cuda_graphs: found true, but this key is not modelled yet" },
+  { "plan.cuda_graphs=true model.experts=8 model.top_k=2 model.expert_ffn=1024", "/plan/cuda_graphs: found true with experts, expected false" },
   { "plan.shard_group=8", "/plan/shard_group: found 8, but this key is not modelled yet" },
   { "model.experts=8", "/model/top_k: found 0, expected 1 to 8 (experts)" },
   { "model.experts=8 model.top_k=9", "/model/top_k: found 9, expected 1 to 8 (experts)" },

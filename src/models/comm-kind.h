@@ -20,6 +20,7 @@ typedef enum
   SC_COMM_REPLICA,     /* inside DP: ranks that hold the same shard */
   SC_COMM_CP_A2A,      /* inside CP: neighbours that share out the heads ... */
   SC_COMM_CP_RING,     /* ... and ranks with the same heads, in a ring */
+  SC_COMM_KV,          /* inside TP: ranks that hold the same KV heads */
   SC_N_COMMS
 } ScCommKind;
 

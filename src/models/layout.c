@@ -7,7 +7,7 @@
 const char *
 sc_comm_kind_name (ScCommKind kind)
 {
-  static const char *const names[] = { "tp", "dp", "pp-forward", "pp-backward", "embedding", "world", "cp", "ep", "etp", "expert-dp", "shard", "replica", "cp-a2a", "cp-ring" };
+  static const char *const names[] = { "tp", "dp", "pp-forward", "pp-backward", "embedding", "world", "cp", "ep", "etp", "expert-dp", "shard", "replica", "cp-a2a", "cp-ring", "kv" };
   G_STATIC_ASSERT (G_N_ELEMENTS (names) == SC_N_COMMS);
   return names[kind];
 }
@@ -217,6 +217,8 @@ sc_layout_new (const ScWorkload *workload)
       build_regular (&b, SC_COMM_CP_A2A, p->tp, p->cp_a2a);
       build_regular (&b, SC_COMM_CP_RING, p->tp * p->cp_a2a, p->cp / p->cp_a2a);
     }
+  if (p->tp > workload->model.kv_heads)
+    build_regular (&b, SC_COMM_KV, 1, p->tp / workload->model.kv_heads);
   l->n_comms = b.comms->len;
   l->n_members = b.members->len;
   l->comms = (ScComm *) (gpointer) g_array_free (b.comms, FALSE);

@@ -7,6 +7,9 @@
 /* Host time of a launch inside one call of a library (MODELLING 4.5: 2.5 to 4 us, assumed). */
 #define LIBRARY_LAUNCH_S 4e-6
 
+/* A kernel of a captured pass, which its GPU takes from the graph by itself (MODELLING 4.5, assumed). */
+#define GRAPH_KERNEL_S 1e-6
+
 /* SMs that Transformer Engine's user buffers take (defaults of initialize_ub()): exchanges of rows are copied by one, sums and bulk
  * collectives by 16. */
 #define RING_EXCHANGE_SMS 1
@@ -36,6 +39,8 @@ host_s (const Lower *l, ScTimeKind time, double host_factor)
 {
   const ScFramework *const fw = l->in->workload->framework;
   const gboolean python = time == SC_TIME_FORWARD || time == SC_TIME_RECOMPUTE;
+  if (l->plan->cuda_graphs && (python || time == SC_TIME_BACKWARD))
+    return MIN (GRAPH_KERNEL_S, fw->host_backward_s * host_factor);
   return (python ? fw->host_forward_s : fw->host_backward_s) * host_factor;
 }
 
@@ -84,7 +89,7 @@ sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, doub
       if (item->kind != SC_ITEM_KERNEL)
         flush_memory (out, sum);
       PricedItem p = { .kind = (guint8) item->kind, .time = (guint8) item->time, .coll = (guint8) item->coll, .comm = (guint8) item->comm, .bytes = item->bytes,
-                       .issue_ns = sc_lower_to_ns (item->together ? LIBRARY_LAUNCH_S * host_factor : host_s (l, item->time, host_factor)) };
+                       .issue_ns = sc_lower_to_ns (item->together && !l->plan->cuda_graphs ? LIBRARY_LAUNCH_S * host_factor : host_s (l, item->time, host_factor)) };
       if (item->kind == SC_ITEM_KERNEL)
         {
           ScCostCache *const costs = l->in->costs;
@@ -201,6 +206,7 @@ sc_lower_comm_time (ScCommKind kind)
   switch (kind)
     {
     case SC_COMM_TP:
+    case SC_COMM_KV:
       return SC_TIME_COMM_TP;
     case SC_COMM_CP:
     case SC_COMM_CP_A2A:

@@ -166,6 +166,22 @@ replicated_grad_bytes (const Lower *l)
   return (double) params * sc_dtype_bytes (l->plan->grad_dtype);
 }
 
+/* Where there are fewer KV heads than tensor-parallel ranks, those that hold the same one have each a part of its gradient: that of
+ * their own queries. */
+static void
+put_kv_gradients (Lower *l, guint32 host)
+{
+  const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_KV, FALSE);
+  if (comm == SC_NONE)
+    return;
+  guint layers = 0;
+  for (guint chunk = 0; chunk < sc_plan_chunks (l->plan); chunk++)
+    layers += l->in->sizes->layers[sc_plan_stage (l->plan, l->at.pp, chunk)];
+  const double bytes = (double) layers * (double) sc_model_kv_params (&l->in->workload->model, 1) * sc_dtype_bytes (l->plan->grad_dtype);
+  if (bytes > 0)
+    sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_call_of (l, comm, SC_COLL_ALL_REDUCE, bytes), sc_lower_label (l, "KV gradients"), host);
+}
+
 static void
 put_finish (Lower *l)
 {
@@ -179,6 +195,7 @@ put_finish (Lower *l)
   const guint32 tp = sc_layout_comm_of (layout, l->rank, SC_COMM_TP, FALSE);
   if (l->plan->sequence_parallel && tp != SC_NONE && replicated_grad_bytes (l) > 0)
     sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_call_of (l, tp, SC_COLL_ALL_REDUCE, replicated_grad_bytes (l)), sc_lower_label (l, "norm gradients"), host);
+  put_kv_gradients (l, host);
   const guint32 embedding = sc_layout_comm_of (layout, l->rank, SC_COMM_EMBEDDING, FALSE);
   if (embedding != SC_NONE)
     sc_lower_put_call (l, SC_STREAM_COMPUTE,

@@ -70,6 +70,13 @@ vocab_rank (const ScModel *model, guint tp)
   return ((guint64) model->vocab + tp - 1) / tp;
 }
 
+guint64
+sc_model_kv_params (const ScModel *model, guint heads)
+{
+  const guint64 width = 2 * (guint64) heads * model->head_dim;
+  return width * model->hidden + (model->linear_bias || model->qkv_bias || model->attention_bias ? width : 0);
+}
+
 /* Queries, keys, values, projection and their norms. */
 static guint64
 attention_params_rank (const ScModel *model, guint tp)

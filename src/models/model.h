@@ -20,6 +20,7 @@ guint sc_model_window_layers (const ScModel *model); /* layers whose attention h
 
 /* Parameters of one layer that one of @tp tensor-parallel ranks holds: matrices split, norms and row-parallel biases
  * replicated, KV heads replicated where tp exceeds them (MODELLING 2). */
+guint64 sc_model_kv_params (const ScModel *model, guint heads); /* of one layer that make the keys and values of so many KV heads; not with MLA */
 guint64 sc_model_layer_params_rank (const ScModel *model, guint tp);
 
 /* The same of a layer with experts: what every rank of the TP group has, but its routed experts; and those, of @ep ranks that
