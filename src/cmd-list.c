@@ -10,6 +10,7 @@
 #include "models/framework.h"
 #include "models/recompute.h"
 #include "models/schedule.h"
+#include "models/sharding.h"
 #include "profile-json.h"
 #include "samples-json.h"
 #include "topology-json.h"
@@ -65,7 +66,8 @@ static gboolean
 list_fields (GString *out, GError **error)
 {
   static const ScFieldTable *const tables[] = {
-    &sc_workload_table, &sc_software_table,    &sc_model_table,  &sc_mla_table,       &sc_indexer_table, &sc_plan_table, &sc_profile_table,
+    &sc_workload_table, &sc_software_table,    &sc_model_table,  &sc_mla_table,       &sc_indexer_table, &sc_plan_table, &sc_zero_table,
+    &sc_profile_table,
     &sc_topology_table, &sc_node_type_table,   &sc_nvlink_table, &sc_pcie_table,
     &sc_nics_table,     &sc_node_run_table,    &sc_fabric_table, &sc_tier_table,
     &sc_fault_table,    &sc_fault_place_table, &sc_uplink_table, &sc_background_table,
@@ -205,6 +207,15 @@ list_schedules (GString *out, GError **error)
 }
 
 static gboolean
+list_shardings (GString *out, GError **error)
+{
+  (void) error;
+  for (const ScShardingRow *const *row = sc_sharding_all (); *row != NULL; row++)
+    append_row (out, (*row)->name, (*row)->summary, (*row)->source);
+  return TRUE;
+}
+
+static gboolean
 list_collectives (GString *out, GError **error)
 {
   (void) error;
@@ -255,8 +266,8 @@ static const struct
   gboolean (*append) (GString *out, GError **error);
 } lists[] = {
   { "devices", list_devices },       { "topologies", list_topologies },  { "workloads", list_workloads },
-  { "frameworks", list_frameworks }, { "schedules", list_schedules },    { "modules", list_modules },
-  { "collectives", list_collectives },
+  { "frameworks", list_frameworks }, { "schedules", list_schedules },    { "shardings", list_shardings },
+  { "modules", list_modules },       { "collectives", list_collectives },
   { "fields", list_fields },         { "model-types", list_model_types }, { "exit-statuses", list_statuses },
   { "models", NULL },
 };
@@ -309,7 +320,7 @@ const ScCommand sc_cmd_list = {
   .name = "list",
   .summary = "Print the tables: devices, topologies, workloads, input fields, and more, with sources",
   .usage = "[TABLE...]",
-  .help = "Tables: devices, topologies, workloads (or models), frameworks, schedules, modules (of a layer, that\n"
+  .help = "Tables: devices, topologies, workloads (or models), frameworks, schedules, shardings, modules (of a layer, that\n"
           "plan.recompute may name), collectives, fields (every input key with unit, range and default), model-types (that\n"
           "hf_config of a model reads), exit-statuses.  Without a name all of them.",
   .run = run,

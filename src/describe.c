@@ -6,18 +6,13 @@
 #include <string.h>
 #include "describe.h"
 #include "models/recompute.h"
+#include "models/sharding.h"
 #include "units.h"
 
 const char *
 sc_sharding_word (ScSharding sharding)
 {
-  switch (sharding)
-    {
-    case SC_SHARDING_NONE: return "none";
-    case SC_SHARDING_ZERO1: return "zero1";
-    case SC_SHARDING_DISTRIBUTED_OPTIMIZER: return "distributed-optimizer";
-    default: g_return_val_if_reached ("");
-    }
+  return sc_sharding_row (sharding)->name;
 }
 
 static void

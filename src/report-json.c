@@ -136,6 +136,8 @@ add_plan (const ScSummary *s, cJSON *workload)
   add_unsigned (o, "gpus", p->gpus);
   add_bool (o, "sequence_parallel", p->sequence_parallel);
   sc_json_add_text (o, "sharding", sc_sharding_word (p->sharding));
+  add_unsigned (o, "shard_group", p->sharding == SC_SHARDING_NONE ? 1 : sc_plan_shard_ranks (p));
+  sc_json_add_text (o, "grad_sync", p->grad_sync == SC_GRAD_SYNC_EVERY ? "every" : "last");
   sc_json_add_text (o, "schedule", p->schedule);
   add_unsigned (o, "microbatch_group", p->microbatch_group);
   g_autofree guint *layers = sc_workload_stage_layers (s->workload);

@@ -3,6 +3,7 @@
 #include "workload-json.h"
 #include "library.h"
 #include "models/recompute.h"
+#include "models/sharding.h"
 #include "override.h"
 #include "profile-json.h"
 #include "schedule-csv.h"
@@ -37,13 +38,15 @@ static const ScChoice shardings[] = {
   { "none", SC_SHARDING_NONE, FALSE },
   { "zero1", SC_SHARDING_ZERO1, FALSE },
   { "distributed-optimizer", SC_SHARDING_DISTRIBUTED_OPTIMIZER, FALSE },
-  { "zero2", 0, TRUE },
-  { "zero3", 0, TRUE },
-  { "fsdp-full", 0, TRUE },
-  { "fsdp-grad-op", 0, TRUE },
-  { "hsdp", 0, TRUE },
+  { "zero2", SC_SHARDING_ZERO2, FALSE },
+  { "zero3", SC_SHARDING_ZERO3, FALSE },
+  { "fsdp-full", SC_SHARDING_FSDP_FULL, FALSE },
+  { "fsdp-grad-op", SC_SHARDING_FSDP_GRAD_OP, FALSE },
+  { "hsdp", SC_SHARDING_HSDP, FALSE },
   { NULL, 0, FALSE },
 };
+
+static const ScChoice grad_syncs[] = { { "last", SC_GRAD_SYNC_LAST, FALSE }, { "every", SC_GRAD_SYNC_EVERY, FALSE }, { NULL, 0, FALSE } };
 
 static const ScChoice schedules[] = {
   { "none", 0, FALSE },
@@ -219,6 +222,28 @@ static const ScField model_fields[] = {
 };
 
 #define PLAN(member) .offset = offsetof (ScPlan, member)
+#define ELEMENTS(member) SC_FIELD_COUNT64, .min = 0, .max = 1e15, .offset = offsetof (ScPlan, zero.member)
+
+static const ScField zero_fields[] = {
+  { "all_reduce", SC_FIELD_BOOL, .derived = "as the framework has it", .offset = offsetof (ScPlan, zero.all_reduce),
+    .help = "Stages 1 and 2: gradients are summed whole on every rank instead of scattered (DeepSpeed's "
+            "use_multi_rank_bucket_allreduce, its default)" },
+  { "allgather_bucket", ELEMENTS (allgather_bucket), .derived = "500000000",
+    .help = "Stages 1 and 2: elements gathered at once behind the optimizer (allgather_bucket_size)" },
+  { "prefetch_bucket", ELEMENTS (prefetch_bucket), .derived = "50000000",
+    .help = "Stage 3: elements gathered ahead at each module (stage3_prefetch_bucket_size)" },
+  { "max_live", ELEMENTS (max_live), .derived = "1000000000",
+    .help = "Stage 3: elements gathered at any time (stage3_max_live_parameters)" },
+  { "max_reuse_distance", ELEMENTS (max_reuse_distance), .derived = "1000000000",
+    .help = "Stage 3: what is used again within so many elements stays (stage3_max_reuse_distance)" },
+  { "persistence_threshold", ELEMENTS (persistence_threshold), .derived = "100000",
+    .help = "Stage 3: smaller tensors stay on every rank (stage3_param_persistence_threshold)" },
+  { "hpz", SC_FIELD_COUNT, .min = 2, .max = 65536, .derived = "none", .offset = offsetof (ScPlan, zero.hpz),
+    .help = "Stage 3: ranks that share a second copy, from which backward gathers (zero_hpz_partition_size)" },
+  { "quantized_weights", SC_FIELD_BOOL, .fallback = "false", .offset = offsetof (ScPlan, zero.quantized_weights),
+    .help = "Stage 3: weights are gathered in 8 bits (zero_quantized_weights)" },
+  { .key = NULL },
+};
 #define SIZE(member, most) SC_FIELD_COUNT, .min = 1, .max = most, .fallback = "1", PLAN (member)
 
 static const ScField plan_fields[] = {
@@ -273,14 +298,22 @@ static const ScField plan_fields[] = {
     .help = "Optimizer" },
   { "attention", SC_FIELD_CHOICE, .choices = attentions, .fallback = "flash", PLAN (attention),
     .help = "Attention kernels" },
-  { "overlap_grad", FLAG, PLAN (overlap_grad), .help = "Reduce gradient buckets under the last backward" },
-  { "overlap_param", FLAG, PLAN (overlap_param), .help = "Gather parameters under the first forward; needs sharding" },
+  { "overlap_grad", SC_FIELD_BOOL, .derived = "true with zero3, FSDP and PyTorch's DDP, else false", PLAN (overlap_grad),
+    .help = "Reduce gradients under backward (DeepSpeed's overlap_comm)" },
+  { "overlap_param", SC_FIELD_BOOL, .derived = "true with zero3 and FSDP, else false", PLAN (overlap_param),
+    .help = "Gather parameters under compute, with optimizers shared out under the first forward; needs sharding" },
   { "overlap_p2p", FLAG, PLAN (overlap_p2p), .help = "Send and receive under compute (1f1b cannot)" },
   { "tp_overlap", FLAG, PLAN (tp_overlap), .help = "TP collectives in chunks beside their products (Transformer Engine's user buffers); needs sequence_parallel" },
   { "scatter_gather", FLAG, PLAN (scatter_gather),
     .help = "Without sequence parallelism: send 1/tp of the tensor between stages and gather it" },
-  { "bucket_params", SC_FIELD_COUNT64, .min = 1, .max = 1e15, .derived = "the larger of 40e6 and 1e6 x dp",
-    PLAN (bucket_params), .help = "Parameters of a gradient bucket" },
+  { "bucket_params", SC_FIELD_COUNT64, .min = 1, .max = 1e15, 
+    .derived = "DeepSpeed: 5e8; PyTorch's DDP: 25 MiB of gradients; else the larger of 40e6 and 1e6 x dp", PLAN (bucket_params),
+    .help = "Parameters of a gradient bucket" },
+  { "grad_sync", SC_FIELD_CHOICE, .choices = grad_syncs, .derived = "every with zero2, zero3 and, without stages, FSDP; else last", PLAN (grad_sync),
+    .help = "Micro-batches whose gradients are reduced: all, or the last of a step (no_sync in the others)" },
+  { "reshard_after_forward", SC_FIELD_COUNT, .min = 2, .max = 65536, .derived = "the shard group", PLAN (reshard_after_forward),
+    .help = "fsdp-full: ranks that share what forward gathered, for backward to gather from (FSDP2's reshard_after_forward: N)" },
+  { "zero", SC_FIELD_OBJECT, .table = &sc_zero_table, .derived = "DeepSpeed's defaults", .help = "What else DeepSpeed's zero_optimization says" },
   { "rank_order", SC_FIELD_CHOICE, .choices = rank_orders, .fallback = "tp-cp-ep-dp-pp", PLAN (rank_order),
     .help = "Which neighbours in rank number are near, fastest first" },
   { "post_validation", FLAG, PLAN (post_validation),
@@ -289,7 +322,8 @@ static const ScField plan_fields[] = {
   { "cuda_graphs", FLAG, PLAN (cuda_graphs),
     .help = "Forward and backward passes are replayed as CUDA graphs, without the host's pace; what graphs hold in memory is not counted" },
   { "etp", SC_FIELD_LATER, .fallback = "1", .help = "Tensor parallelism of experts" },
-  { "shard_group", SC_FIELD_LATER, .help = "Ranks that share one sharded copy" },
+  { "shard_group", SC_FIELD_COUNT, .min = 2, .max = 8000000, .derived = "all data-parallel ranks", PLAN (shard_group),
+    .help = "Ranks that share one sharded copy: hsdp, or an instance of the distributed optimizer" },
   { "offload", SC_FIELD_LATER, .fallback = "none", .help = "What lives in host memory" },
   { "extra", SC_FIELD_LATER, .help = "Whatever else a published row says" },
   { .key = NULL },
@@ -311,6 +345,7 @@ static const ScField workload_fields[] = {
 const ScFieldTable sc_software_table = { .title = "workload: software", .fields = software_fields, NULLABLE };
 const ScFieldTable sc_mla_table = { .title = "workload: model: mla", .fields = mla_fields, NULLABLE };
 const ScFieldTable sc_indexer_table = { .title = "workload: model: indexer", .fields = indexer_fields, NULLABLE };
+const ScFieldTable sc_zero_table = { .title = "workload: plan: zero", .fields = zero_fields, NULLABLE };
 const ScFieldTable sc_model_table = { .title = "workload: model", .fields = model_fields, NULLABLE };
 const ScFieldTable sc_plan_table = { .title = "workload: plan", .fields = plan_fields, NULLABLE };
 const ScFieldTable sc_workload_table = { .title = "workload", .fields = workload_fields };
@@ -542,15 +577,23 @@ read_schedule_csv (ScPlan *plan, GPtrArray *files, const ScJson *json, const cJS
 }
 
 static gboolean
-read_plan (ScPlan *plan, GPtrArray *files, ScJson *json, GError **error)
+read_plan (ScPlan *plan, const ScFramework *framework, GPtrArray *files, ScJson *json, GError **error)
 {
   cJSON *object = cJSON_GetObjectItemCaseSensitive (json->root, "plan");
   if (!sc_fields_check_object (json, object, error))
     return FALSE;
   settle_world (json, object);
   plan->grad_dtype = SC_N_DTYPES;
+  sc_zero_defaults (&plan->zero, framework);
   if (!sc_fields_read (&sc_plan_table, json, object, plan, error))
     return FALSE;
+  const ScShardingRow *row = sc_sharding_of (plan->sharding, framework);
+  if (sc_fields_get (&sc_plan_table, object, "overlap_grad") == NULL)
+    plan->overlap_grad = row->overlap_grad;
+  if (sc_fields_get (&sc_plan_table, object, "overlap_param") == NULL)
+    plan->overlap_param = row->overlap_param;
+  if (sc_fields_get (&sc_plan_table, object, "grad_sync") == NULL)
+    plan->grad_sync = row->weights && plan->pp > 1 ? SC_GRAD_SYNC_LAST : row->grad_sync;
   if (!read_schedule_csv (plan, files, json, object, error) || !read_recompute (plan, json, object, error))
     return FALSE;
   const cJSON *stage_layers = sc_fields_get (&sc_plan_table, object, "stage_layers");
@@ -631,7 +674,7 @@ sc_workload_from_json_hf (ScJson *json, ScHfConfig **ret_hf, GError **error)
   const cJSON *model = sc_fields_get (&sc_workload_table, json->root, "model");
   if (!add_hf_config (json, workload->files, &hf, error) || !sc_fields_check_object (json, model, error)
       || !sc_fields_read (&sc_model_table, json, model, &workload->model, error)
-      || !read_plan (&workload->plan, workload->files, json, error))
+      || !read_plan (&workload->plan, workload->framework, workload->files, json, error))
     return NULL;
   if (workload->model.name == NULL)
     workload->model.name = g_strdup (workload->name);

@@ -9,6 +9,7 @@
 extern const ScFieldTable sc_workload_table;
 extern const ScFieldTable sc_software_table, sc_model_table, sc_plan_table; /* objects of it */
 extern const ScFieldTable sc_mla_table, sc_indexer_table;                     /* objects of the model */
+extern const ScFieldTable sc_zero_table;                                      /* object of the plan */
 
 /* Reads, completes and checks the file @argument, or the shipped workload of that name, with the overrides of @set
  * (NULL-ended, may be NULL) that are not for the topology.

@@ -8,6 +8,7 @@
 #include "models/lower.h"
 #include "models/memory.h"
 #include "models/model.h"
+#include "models/sharding.h"
 #include "models/schedule.h"
 #include "models/segments.h"
 #include "topology-json.h"
@@ -193,7 +194,7 @@ static void
 check_memory (const ScSummary *s)
 {
   const ScPlan *const p = &s->workload->plan;
-  const ScStateBytes each = sc_state_bytes_per_param (p->dtype, p->grad_dtype, p->sharding, p->dp * p->cp);
+  const ScStateBytes each = sc_sharding_states (sc_sharding_row (p->sharding), p->dtype, p->grad_dtype, p->dp * p->cp);
   for (guint k = 0; k < s->n_classes; k++)
     {
       const ScClassSummary *const c = &s->classes[k];

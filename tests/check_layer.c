@@ -6,6 +6,7 @@
 #include <string.h>
 #include "models/layer.h"
 #include "models/recompute.h"
+#include "models/sharding.h"
 
 #define GIB (1024.0 * 1024 * 1024)
 
@@ -192,7 +193,7 @@ START_TEST (gpt_layers_save_the_published_gibibytes)
   w.plan.recompute = SC_RECOMPUTE_FULL;
   ck_assert_double_eq_tol (100 * saved (&w) / tp_only, gpt_cases[_i].pct_full, 0.25);
 
-  const ScStateBytes s = sc_state_bytes_per_param (SC_DTYPE_BF16, SC_DTYPE_FP32, SC_SHARDING_NONE, 1);
+  const ScStateBytes s = sc_sharding_states (sc_sharding_row (SC_SHARDING_NONE), SC_DTYPE_BF16, SC_DTYPE_FP32, 1);
   ck_assert_double_eq_tol ((s.weights + s.grads + s.optimizer) * 12 * l * h * h / (8 * p) / GIB, gpt_cases[_i].states,
                            1e-9);
 }

@@ -3,6 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include "models/recompute.h"
+#include "models/sharding.h"
 
 #define GPT(h, l, a, v)                                                                                                \
   {                                                                                                                    \
@@ -366,7 +367,7 @@ END_TEST
 static double
 state_total (ScDtype dtype, ScDtype grad, ScSharding sharding, guint d)
 {
-  const ScStateBytes s = sc_state_bytes_per_param (dtype, grad, sharding, d);
+  const ScStateBytes s = sc_sharding_states (sc_sharding_row (sharding), dtype, grad, d);
   return s.weights + s.grads + s.optimizer;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* fixtures.c - small clusters and plans with round numbers. */
 #include "fixtures.h"
+#include "models/sharding.h"
 #include "sim/engine.h"
 
 static ScDevice *
@@ -119,6 +120,8 @@ fix_workload (FixPlan p)
   plan->sequence_parallel = p.sequence_parallel;
   plan->one_queue = p.one_queue;
   plan->bucket_params = p.bucket_params > 0 ? p.bucket_params : 40000000;
+  plan->grad_sync = sc_sharding_row (p.sharding)->grad_sync;
+  sc_zero_defaults (&plan->zero, w->framework);
   plan->rank_order = p.rank_order;
   return w;
 }

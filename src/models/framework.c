@@ -65,6 +65,8 @@ static const ScFramework megatron_deepspeed_2022 = {
   .fused_dropout_add = TRUE,
   .fused_softmax = TRUE,
   .optimizer_bytes_per_param = 60,
+  .buckets = SC_BUCKETS_DEEPSPEED,
+  .zero_all_reduces = TRUE, /* of its bf16 optimizer; that for fp16 of that time reduced to owners (plan.zero.all_reduce false) */
   .fp32_main_grads = TRUE,
 };
 

@@ -4,6 +4,14 @@
 #pragma once
 #include <glib.h>
 
+/* How gradients are put together for their reduction. */
+typedef enum
+{
+  SC_BUCKETS_MEGATRON,  /* whole layers, on the first pipeline rank only (MODELLING 5.8) */
+  SC_BUCKETS_TORCH,     /* tensor by tensor until a bucket is full; the first is small (DistributedDataParallel) */
+  SC_BUCKETS_DEEPSPEED, /* tensor by tensor as long as they fit */
+} ScBuckets;
+
 typedef struct
 {
   const char *name;    /* "megatron-lm" */
@@ -27,6 +35,12 @@ typedef struct
   gboolean async_tp_backward;  /* the backward TP collective runs under the weight-gradient GEMM */
   gboolean recompute_stops_early; /* recompute skips what only the layer's output needs (PyTorch's non-reentrant checkpoint) */
   double   optimizer_bytes_per_param; /* HBM traffic of clip, unscale and Adam per owned parameter */
+
+  /* data parallelism */
+  ScBuckets buckets;
+  guint    fsdp;               /* generation of PyTorch's FSDP: 1, or 2 (also where there is none) */
+  gboolean fsdp_keeps_last;    /* the last layer stays gathered between forward and backward, which would gather it at once */
+  gboolean zero_all_reduces;   /* ZeRO 1 and 2 sum gradients whole on every rank */
 
   /* memory */
   gboolean fp32_main_grads;    /* a contiguous gradient buffer lives for the whole run */

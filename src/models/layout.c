@@ -207,11 +207,11 @@ sc_layout_new (const ScWorkload *workload)
       build_regular (&b, SC_COMM_ETP, 1, p->etp);
       build_expert_dp (&b);
     }
-  if (p->shard_group > 0 && p->shard_group < p->dp * p->cp)
-    {
-      build_regular (&b, SC_COMM_SHARD, p->tp, p->shard_group);
-      build_regular (&b, SC_COMM_REPLICA, p->tp * p->shard_group, p->dp * p->cp / p->shard_group);
-    }
+  const guint inner = sc_plan_inner_ranks (p);
+  if (inner > 0)
+    build_regular (&b, SC_COMM_SHARD, p->tp, inner);
+  if (inner > 0 && inner == p->shard_group)
+    build_regular (&b, SC_COMM_REPLICA, p->tp * inner, p->dp * p->cp / inner);
   if (p->cp > 1 && p->cp_comm == SC_CP_HIERARCHICAL)
     {
       build_regular (&b, SC_COMM_CP_A2A, p->tp, p->cp_a2a);

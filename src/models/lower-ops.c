@@ -72,6 +72,16 @@ flush_memory (GArray *out, gint64 *sum)
     }
 }
 
+/* Elements of the weights that a product reads, or, negative, makes the gradient of. */
+static double
+product_weights (const ScKernel *k)
+{
+  if (k->class != SC_KERNEL_GEMM && k->class != SC_KERNEL_GROUPED_GEMM)
+    return 0;
+  const double groups = k->class == SC_KERNEL_GROUPED_GEMM ? (double) k->batch : 1;
+  return k->layout == SC_GEMM_NT ? -groups * (double) k->m * (double) k->n : groups * (double) k->n * (double) k->k;
+}
+
 Priced
 sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, double speed, double host_factor, double factor)
 {
@@ -96,6 +106,7 @@ sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, doub
           const ScCost cost = costs != NULL ? sc_cost_cache_get (costs, device, &item->kernel, speed) : sc_kernel_cost (device, &item->kernel, speed);
           p.value = sc_time_from_s (cost.seconds * factor);
           p.memory = memory_set (l, sum);
+          p.weights = product_weights (&item->kernel);
           p.label = sc_lower_label (l, item->kernel.name);
           ret.grade_s[cost.grade] += cost.seconds * factor;
         }
@@ -394,6 +405,24 @@ sc_lower_put_work (Lower *l, const PricedItem *item)
 }
 
 void
+sc_lower_put_copy (Lower *l, ScStreamKind stream, ScTimeKind time, const char *name, double bytes)
+{
+  if (bytes <= 0)
+    return;
+  const ScKernel kernel = sc_kernel_memory (name, SC_KERNEL_ELEMENTWISE, bytes);
+  ScCostCache *const costs = l->in->costs;
+  const double speed = l->price->speed;
+  const ScCost cost = costs != NULL ? sc_cost_cache_get (costs, l->price->device, &kernel, speed) : sc_kernel_cost (l->price->device, &kernel, speed);
+  ScOp *const op = sc_program_work (l->p, (guint8) stream, (guint16) time, sc_time_from_s (cost.seconds));
+  op->arg = SC_NONE;
+  op->issue_ns = sc_lower_issue_ns (l, stream == SC_STREAM_COMPUTE ? time : SC_TIME_OPTIMIZER);
+  op->label = sc_lower_label (l, name);
+  op->info = sc_info_pack (l->info);
+  if (stream == SC_STREAM_COMPUTE)
+    l->grade_s[cost.grade] += cost.seconds;
+}
+
+void
 sc_lower_put_call (Lower *l, ScStreamKind stream, guint32 call, guint32 text, guint32 issue_ns)
 {
   ScOp *const op = sc_program_call (l->p, (guint8) stream, call);
@@ -475,7 +504,11 @@ void
 sc_lower_put_pass (Lower *l, const Priced *priced, guint phase)
 {
   for (guint i = 0; i < priced->n; i++)
-    sc_lower_put_item (l, &priced->items[i], phase);
+    {
+      if (priced->items[i].kind == SC_ITEM_KERNEL && priced->items[i].weights != 0)
+        sc_lower_before_product (l, &priced->items[i]);
+      sc_lower_put_item (l, &priced->items[i], phase);
+    }
   for (guint g = 0; g < SC_N_GRADES; g++)
     l->grade_s[g] += priced->grade_s[g];
 }

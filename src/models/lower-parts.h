@@ -3,6 +3,7 @@
  * Layer: models.  Lower is the state of lowering one program; each function appends to the class that is being lowered. */
 #pragma once
 #include "models/lower.h"
+#include "models/sharding.h"
 
 /* One op of a pass, or two: what is the same each time the pass runs. */
 typedef struct
@@ -15,7 +16,11 @@ typedef struct
   guint32 issue_ns;
   guint32 memory;      /* KERNEL: what it allocates and frees as it starts: memory set, or SC_NONE */
   gint64  value;       /* KERNEL: ps; MEM: bytes */
-  double  bytes;       /* collectives */
+  union
+  {
+    double bytes;      /* collectives */
+    double weights;    /* KERNEL: elements of the weights that it multiplies with; negative: of those whose gradient it makes */
+  };
 } PricedItem;
 
 /* An item list priced on one kind of rank. */
@@ -50,18 +55,23 @@ typedef struct _Merged Merged; /* lower-merge.c: a pass as few ops */
 /* Parameters that are reduced (and gathered) together: units of one chunk, from the last one back. */
 typedef struct
 {
-  guint   chunk, first_unit; /* lowest unit of the bucket: when its backward is done, the bucket is full */
+  guint   chunk, first_unit; /* lowest unit of the bucket: when its backward is done, the bucket is full ... */
+  guint   nth;               /* ... or when so many products before: index of the last gradient in it, or LOWER_UNIT_END */
   guint64 params;
   gboolean experts;          /* of routed experts, over their own group */
-  guint32 gathered;          /* event, or SC_NONE */
-  gboolean issued;           /* its gather, in this step */
+  guint32 gathered;          /* event, once issued */
+  gboolean issued;           /* its gather, in this step ... */
+  gboolean taken;            /* ... and waited for */
   gboolean reduced;          /* issued, in this step */
 } Bucket;
 
-typedef struct
+#define LOWER_UNIT_END G_MAXUINT
+
+typedef struct Lower
 {
   const ScLowerInput *in;
   const ScPlan  *plan;
+  const ScShardingRow *sharding;
   ScProgram     *p;
   ScPlacement    placement;
   ScOrders      *orders;
@@ -94,7 +104,34 @@ typedef struct
   GHashTable *pairs;        /* two slots alike -> Merged */
   guint32  self;            /* a group of its own */
   ScOpInfo info;
+  guint    chunk, unit;     /* that a pass runs over ... */
+  ScPass   pass;
+  guint    products;        /* ... and of its products, those that made a gradient so far */
+  gboolean reducing;        /* its buckets are reduced as they are full */
+  GArray  *born;            /* guint8 [chunks x (layers + 2)]: units whose gradients are held until the step ends */
+  double   born_bytes;
+  gpointer shard;           /* what the strategy keeps */
 } Lower;
+
+/* What a data-parallel strategy does between the parts of a step; members may be NULL.  A unit is the embedding, a layer, or the head.
+ * @last: the slot is the chunk's last one that makes gradients. */
+struct ScShardingSteps
+{
+  void (*begin) (Lower *l); /* behind the states, before the first slot */
+  void (*end) (Lower *l);   /* frees Lower.shard */
+  gboolean (*by_units) (const Lower *l, const ScSlot *slot, gboolean last); /* has something to do between the units of a pass */
+  gboolean (*by_products) (const Lower *l); /* ... inside the unit that was begun */
+  void (*before_unit) (Lower *l, const ScSlot *slot, guint unit, gboolean last);
+  void (*before_product) (Lower *l, const PricedItem *item); /* a kernel with weights */
+  void (*after_unit) (Lower *l, const ScSlot *slot, guint unit, gboolean last);
+  void (*after_slot) (Lower *l, const ScSlot *slot, gboolean last);
+  void (*before_optimizer) (Lower *l); /* all gradients are where the optimizer wants them */
+  void (*after_optimizer) (Lower *l);
+
+  /* Strategies with buckets (lower-data.c): the calls of one. */
+  void (*reduce) (Lower *l, const Bucket *b);
+  void (*gather) (Lower *l, ScStreamKind stream, const Bucket *b);
+};
 
 /* lower-ops.c: items and calls become ops */
 guint32 sc_lower_label (Lower *l, const char *text);
@@ -133,26 +170,44 @@ guint sc_lower_chunk_lists (const Lower *l, guint chunk, ScPass pass, const Pric
 void sc_lower_put_unit (Lower *l, const Priced *priced, guint phase);
 gboolean sc_lower_put_whole (Lower *l, guint chunk, ScPass pass, guint phase);
 
+void sc_lower_put_copy (Lower *l, ScStreamKind stream, ScTimeKind time, const char *name, double bytes); /* an elementwise kernel */
+
 /* lower-pair.c: two passes overlapped */
 void sc_lower_put_pair (Lower *l, const ScSlot *first, const ScSlot *second);
 
-/* lower-data.c: data parallelism */
-gboolean sc_lower_is_sharded (const ScPlan *plan);
+/* lower-data.c: data parallelism, as Lower.sharding has it */
 guint64 sc_lower_layer_params (const ScWorkload *workload, guint layer);  /* that one rank holds, but routed experts ... */
 guint64 sc_lower_layer_experts (const ScWorkload *workload, guint layer); /* ... and those */
 guint64 sc_lower_head_params (const ScWorkload *workload);
 guint sc_lower_n_units (const Lower *l, guint chunk);
-void sc_lower_make_buckets (Lower *l);
-void sc_lower_put_reduce (Lower *l, Bucket *b);
-void sc_lower_put_reduce_after (Lower *l, guint chunk, guint unit);
-void sc_lower_put_reduce_chunk (Lower *l, guint chunk);
-void sc_lower_put_gather_call (Lower *l, ScStreamKind stream, const Bucket *b);
-void sc_lower_put_gathers (Lower *l, guint chunk, guint n);
 guint sc_lower_nth_chunk (const Lower *l, guint i);
+guint64 sc_lower_unit_params (const Lower *l, guint chunk, guint unit, gboolean experts);
+const Priced *sc_lower_unit_price (const Lower *l, guint chunk, guint unit, ScPass pass);
+void sc_lower_data_begin (Lower *l);
+void sc_lower_data_end (Lower *l);
+gboolean sc_lower_by_units (const Lower *l, const ScSlot *slot, gboolean last);
+gboolean sc_lower_by_products (const Lower *l);
+void sc_lower_before_unit (Lower *l, const ScSlot *slot, guint unit, gboolean last);
+void sc_lower_before_product (Lower *l, const PricedItem *item);
+void sc_lower_after_unit (Lower *l, const ScSlot *slot, guint unit, gboolean last);
+void sc_lower_after_slot (Lower *l, const ScSlot *slot, gboolean last);
+void sc_lower_before_optimizer (Lower *l);
+void sc_lower_after_optimizer (Lower *l);
+
+/* ... of strategies with buckets: steps and what they are made of */
+guint32 sc_lower_data_comm (const Lower *l, gboolean experts); /* SC_NONE: there is nobody to share with */
+void sc_lower_data_call (Lower *l, ScStreamKind stream, guint32 comm, ScCollKind kind, double bytes, const char *name);
+gboolean sc_bucket_by_units (const Lower *l, const ScSlot *slot, gboolean last);
+gboolean sc_bucket_by_products (const Lower *l);
+void sc_bucket_before_unit (Lower *l, const ScSlot *slot, guint unit, gboolean last);
+void sc_bucket_before_product (Lower *l, const PricedItem *item);
+void sc_bucket_after_unit (Lower *l, const ScSlot *slot, guint unit, gboolean last);
+void sc_bucket_before_optimizer (Lower *l);
+void sc_bucket_after_optimizer (Lower *l);
+void sc_bucket_after_slot (Lower *l, const ScSlot *slot, gboolean last);
+void sc_lower_put_reduce_chunk (Lower *l, guint chunk);
+void sc_lower_put_gathers (Lower *l, guint chunk, guint n);
 gboolean sc_lower_gathers_ahead (const Lower *l);
-gboolean sc_lower_waits_in (const Lower *l, guint chunk);
-gboolean sc_lower_reduces_in (const Lower *l, guint chunk);
-void sc_lower_wait_gathered (Lower *l, guint chunk, guint unit);
 
 /* lower-pipeline.c: the schedule */
 void sc_lower_put_slots (Lower *l);

@@ -4,6 +4,19 @@
 #include "models/recompute.h"
 #include "models/schedule.h"
 
+/* One pass over one unit. */
+static void
+put_unit (Lower *l, const ScSlot *slot, guint unit, const Priced *priced, gboolean last)
+{
+  const guint phase = slot->pass == SC_PASS_FORWARD ? 0 : slot->pass == SC_PASS_WEIGHT ? 3 : 1;
+  sc_lower_before_unit (l, slot, unit, last);
+  if (sc_lower_by_products (l))
+    sc_lower_put_pass (l, priced, phase);
+  else
+    sc_lower_put_unit (l, priced, phase);
+  sc_lower_after_unit (l, slot, unit, last);
+}
+
 static void
 put_forward (Lower *l, const ScSlot *slot)
 {
@@ -12,25 +25,22 @@ put_forward (Lower *l, const ScSlot *slot)
   const guint layer = sc_stage_first_layer (sizes, j);
   guint unit = 0;
   l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, 0 };
-  if (!sc_lower_waits_in (l, slot->chunk) && sc_lower_put_whole (l, slot->chunk, SC_PASS_FORWARD, 0))
-    return;
-  if (j == 0)
+  if (!sc_lower_by_units (l, slot, FALSE) && sc_lower_put_whole (l, slot->chunk, SC_PASS_FORWARD, 0))
     {
-      sc_lower_wait_gathered (l, slot->chunk, unit++);
-      sc_lower_put_unit (l, &l->price->embedding[SC_PASS_FORWARD], 0);
+      sc_lower_after_slot (l, slot, FALSE);
+      return;
     }
+  if (j == 0)
+    put_unit (l, slot, unit++, &l->price->embedding[SC_PASS_FORWARD], FALSE);
   for (guint i = 0; i < sizes->layers[j]; i++)
     {
-      sc_lower_wait_gathered (l, slot->chunk, unit++);
       l->info.layer = layer + i;
-      sc_lower_put_unit (l, sc_lower_layer_price (l, layer + i, SC_PASS_FORWARD), 0);
+      put_unit (l, slot, unit++, sc_lower_layer_price (l, layer + i, SC_PASS_FORWARD), FALSE);
     }
   l->info.layer = SC_INFO_NO_LAYER;
   if (j == sizes->n_virtual - 1)
-    {
-      sc_lower_wait_gathered (l, slot->chunk, unit++);
-      sc_lower_put_unit (l, &l->price->head[SC_PASS_FORWARD], 0);
-    }
+    put_unit (l, slot, unit++, &l->price->head[SC_PASS_FORWARD], FALSE);
+  sc_lower_after_slot (l, slot, FALSE);
 }
 
 /* The layers that are recomputed together with @layer, but for itself. */
@@ -44,42 +54,34 @@ put_rebuilt (Lower *l, guint layer, guint phase)
     }
 }
 
-/* A backward, or one of its parts.  @reduce: buckets of gradients as soon as they are full. */
+/* A backward, or one of its parts.  @last: the chunk's last one. */
 static void
-put_backward (Lower *l, const ScSlot *slot, gboolean reduce)
+put_backward (Lower *l, const ScSlot *slot, gboolean last)
 {
   const ScStageSizes *const sizes = l->in->sizes;
   const guint j = sc_plan_stage (l->plan, l->at.pp, slot->chunk);
-  const guint phase = slot->pass == SC_PASS_WEIGHT ? 3 : 1;
   const guint layer = sc_stage_first_layer (sizes, j);
   guint unit = sc_lower_n_units (l, slot->chunk);
+  const guint phase = slot->pass == SC_PASS_WEIGHT ? 3 : 1;
   l->info = (ScOpInfo) { slot->microbatch, slot->chunk, SC_INFO_NO_LAYER, phase };
-  if (!(reduce && sc_lower_reduces_in (l, slot->chunk)) && sc_lower_put_whole (l, slot->chunk, (ScPass) slot->pass, phase))
-    return;
-  if (j == sizes->n_virtual - 1)
+  if (!sc_lower_by_units (l, slot, last) && sc_lower_put_whole (l, slot->chunk, (ScPass) slot->pass, phase))
     {
-      sc_lower_put_unit (l, &l->price->head[slot->pass], phase);
-      unit--;
-      if (reduce)
-        sc_lower_put_reduce_after (l, slot->chunk, unit);
+      sc_lower_after_slot (l, slot, last);
+      return;
     }
+  if (j == sizes->n_virtual - 1)
+    put_unit (l, slot, --unit, &l->price->head[slot->pass], last);
   for (guint i = sizes->layers[j]; i-- > 0;)
     {
       if (slot->pass != SC_PASS_WEIGHT)
         put_rebuilt (l, layer + i, phase);
       l->info.layer = layer + i;
-      sc_lower_put_unit (l, sc_lower_layer_price (l, layer + i, slot->pass), phase);
-      unit--;
-      if (reduce)
-        sc_lower_put_reduce_after (l, slot->chunk, unit);
+      put_unit (l, slot, --unit, sc_lower_layer_price (l, layer + i, slot->pass), last);
     }
   l->info.layer = SC_INFO_NO_LAYER;
   if (j == 0)
-    {
-      sc_lower_put_unit (l, &l->price->embedding[slot->pass], phase);
-      if (reduce)
-        sc_lower_put_reduce_after (l, slot->chunk, 0);
-    }
+    put_unit (l, slot, --unit, &l->price->embedding[slot->pass], last);
+  sc_lower_after_slot (l, slot, last);
 }
 
 /* Does @slot take its input from, or send its output to, another rank? */
@@ -168,7 +170,7 @@ put_aligned_reduce (Lower *l, Aligned *a, const ScSlot *slot)
 /* Runs @slot, between its receive buffer, which it takes over as its input, and its send buffer, which lives until it has
  * left; a tensor for the next stage on this very rank lives until that takes it over. */
 static void
-put_slot (Lower *l, const ScSlot *slot, gboolean reduce)
+put_slot (Lower *l, const ScSlot *slot, gboolean last)
 {
   guint rank;
   sc_lower_enter_slot (l, slot);
@@ -177,7 +179,7 @@ put_slot (Lower *l, const ScSlot *slot, gboolean reduce)
   if (slot->pass == SC_PASS_FORWARD)
     put_forward (l, slot);
   else
-    put_backward (l, slot, reduce);
+    put_backward (l, slot, last);
   if (sc_orders_hands_on (l->orders, l->at.pp, slot, TRUE, &rank))
     sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, l->in->items->tensor_bytes);
 }
@@ -187,7 +189,7 @@ static void
 put_aligned_slot (Lower *l, Aligned *aligned, const ScSlot *slot, gboolean last)
 {
   put_aligned_gather (l, aligned, slot);
-  put_slot (l, slot, last && l->plan->overlap_grad && l->plan->vpp == 1); /* chunks: see put_aligned_reduce() */
+  put_slot (l, slot, last);
   put_aligned_reduce (l, aligned, slot);
 }
 
@@ -305,20 +307,18 @@ put_overlapped_slots (Lower *l, Aligned *aligned, const ScSlot *slots, guint n_s
 
 /* ---- transfers of all other schedules ---- */
 
-/* Slots [at .. at + n) of the order, overlapped with one another if more than one.  @last: of each chunk, the slot whose buckets are
- * reduced; NULL: none. */
+/* Slots [at .. at + n) of the order, overlapped with one another if more than one.  @last: of each chunk, its last one that makes gradients. */
 static void
 put_group (Lower *l, const ScSlot *group, guint n, guint at, const guint *last)
 {
   guint rank;
   gboolean hooks = FALSE; /* between layers */
   for (guint i = 0; i < n; i++)
-    hooks |= group[i].pass == SC_PASS_FORWARD ? sc_lower_waits_in (l, group[i].chunk)
-                                              : last != NULL && at + i == last[group[i].chunk] && sc_lower_reduces_in (l, group[i].chunk);
+    hooks |= sc_lower_by_units (l, &group[i], at + i == last[group[i].chunk]);
   if (n != 2 || hooks || l->plan->ep == 1)
     {
       for (guint i = 0; i < n; i++)
-        put_slot (l, &group[i], last != NULL && at + i == last[group[i].chunk]);
+        put_slot (l, &group[i], at + i == last[group[i].chunk]);
       return;
     }
   for (guint i = 0; i < n; i++)
@@ -326,8 +326,11 @@ put_group (Lower *l, const ScSlot *group, guint n, guint at, const guint *last)
       sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, -l->in->items->tensor_bytes);
   sc_lower_put_pair (l, &group[0], &group[1]);
   for (guint i = 0; i < n; i++)
-    if (sc_orders_hands_on (l->orders, l->at.pp, &group[i], TRUE, &rank))
-      sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, l->in->items->tensor_bytes);
+    {
+      sc_lower_after_slot (l, &group[i], at + i == last[group[i].chunk]);
+      if (sc_orders_hands_on (l->orders, l->at.pp, &group[i], TRUE, &rank))
+        sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, l->in->items->tensor_bytes);
+    }
 }
 
 /* Sends run beside compute from the end of their slot on, receives from when they are posted on: with plan.overlap_p2p from when the sender
@@ -339,7 +342,6 @@ put_actions (Lower *l, const GArray *slots, const guint *last)
   const GArray *const actions = l->actions[l->at.pp];
   const guint32 host = sc_lower_to_ns (l->in->workload->framework->host_p2p_s * l->price->host_factor);
   const guint n_chunks = sc_plan_chunks (l->plan);
-  const gboolean reduce = l->plan->overlap_grad && l->placement != SC_PLACE_BOTH; /* two pipelines: at the end, in one order on all ranks */
   guint gathered = 2; /* chunks whose parameters were asked for */
   g_autofree guint32 *ready = g_new0 (guint32, slots->len); /* events behind the receives */
   for (guint a = 0; a < actions->len; a++)
@@ -365,7 +367,7 @@ put_actions (Lower *l, const GArray *slots, const guint *last)
             for (; sc_lower_gathers_ahead (l) && group[i].pass == SC_PASS_FORWARD && gathered <= group[i].chunk + 1u && gathered < n_chunks;
                  gathered++)
               sc_lower_put_gathers (l, gathered, G_MAXUINT);
-          put_group (l, group, action->n, action->slot, reduce ? last : NULL);
+          put_group (l, group, action->n, action->slot, last);
           break;
         default:
           g_assert_not_reached ();

@@ -188,10 +188,7 @@ put_finish (Lower *l)
   const ScWorkload *const w = l->in->workload;
   const ScLayout *const layout = l->in->layout;
   const guint32 host = sc_lower_issue_ns (l, SC_TIME_OPTIMIZER);
-  for (guint i = 0; i < l->buckets->len; i++) /* what no backward has launched */
-    sc_lower_put_reduce (l, &g_array_index (l->buckets, Bucket, i));
-  for (guint i = 0; i < l->dp_done->len; i++)
-    sc_program_wait (l->p, SC_STREAM_COMPUTE, g_array_index (l->dp_done, guint32, i));
+  sc_lower_before_optimizer (l);
   const guint32 tp = sc_layout_comm_of (layout, l->rank, SC_COMM_TP, FALSE);
   if (l->plan->sequence_parallel && tp != SC_NONE && replicated_grad_bytes (l) > 0)
     sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_call_of (l, tp, SC_COLL_ALL_REDUCE, replicated_grad_bytes (l)), sc_lower_label (l, "norm gradients"), host);
@@ -205,7 +202,7 @@ put_finish (Lower *l)
 
   const double dense = (double) l->in->sizes->params[l->at.pp], experts = (double) l->in->sizes->experts[l->at.pp];
   const double held = dense + experts;
-  const double owned = sc_lower_is_sharded (l->plan) ? dense / sc_plan_data_ranks (l->plan) + experts / sc_plan_expert_data_ranks (l->plan) : held;
+  const double owned = l->sharding->optimizer ? dense / sc_plan_shard_ranks (l->plan) + experts / sc_plan_expert_data_ranks (l->plan) : held;
   const ScLayerShape shape = sc_layer_shape (w, NULL);
   g_autoptr (GArray) items = item_list ();
   sc_optimizer_step (&shape, held, owned, items);
@@ -231,9 +228,7 @@ put_finish (Lower *l)
   for (guint g = 0; g < SC_N_GRADES; g++)
     l->grade_s[g] += priced.grade_s[g];
   g_free (priced.items);
-  if (sc_lower_is_sharded (l->plan) && !l->plan->overlap_param)
-    for (guint i = l->buckets->len; i-- > 0;)
-      sc_lower_put_gather_call (l, SC_STREAM_COMPUTE, &g_array_index (l->buckets, Bucket, i));
+  sc_lower_after_optimizer (l);
 }
 
 static void
@@ -241,10 +236,11 @@ put_states (Lower *l)
 {
   const ScPlan *const p = l->plan;
   const double dense = (double) l->in->sizes->params[l->at.pp], experts = (double) l->in->sizes->experts[l->at.pp];
-  const ScStateBytes each = sc_state_bytes_per_param (p->dtype, p->grad_dtype, p->sharding, sc_plan_data_ranks (p));
-  const ScStateBytes expert = sc_state_bytes_per_param (p->dtype, p->grad_dtype, p->sharding, sc_plan_expert_data_ranks (p));
+  const ScStateBytes each = sc_sharding_states (l->sharding, p->dtype, p->grad_dtype, sc_plan_shard_ranks (p));
+  const ScStateBytes expert = sc_sharding_states (l->sharding, p->dtype, p->grad_dtype, sc_plan_expert_data_ranks (p));
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, dense * each.weights + experts * expert.weights);
-  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, dense * each.grads + experts * expert.grads);
+  if (l->sharding->grads || l->in->workload->framework->fp32_main_grads) /* else they come with the first backward */
+    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, dense * each.grads + experts * expert.grads);
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_OPTIMIZER, dense * each.optimizer + experts * expert.optimizer);
   const ScLayerShape shape = sc_layer_shape (l->in->workload, NULL);
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, sc_user_buffer_bytes (&shape));
@@ -372,10 +368,11 @@ lower_class (Lower *l, guint32 class_id)
   if (l->in->detail != SC_DETAIL_KERNEL)
     l->self = sc_program_add_group (l->p, 1);
   sc_program_add_actor (l->p, SC_N_STREAMS, l->plan->one_queue);
-  sc_lower_make_buckets (l);
   put_states (l);
+  sc_lower_data_begin (l);
   sc_lower_put_slots (l);
   put_finish (l);
+  sc_lower_data_end (l);
 }
 
 /* Whether calls of a family may last longer than alone: another family's calls cross a link that theirs cross, or members of
@@ -474,11 +471,12 @@ sc_lower (const ScLowerInput *in)
   ret->grade_s = g_new0 (double, n_classes * SC_N_GRADES);
   ret->messages = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_collective_messages_free);
   ret->needs = g_array_new (FALSE, FALSE, sizeof (ScNeed));
-  Lower l = { .in = in, .plan = &in->workload->plan, .placement = sc_plan_placement (&in->workload->plan), .p = ret->program, .labels = ret->labels,
+  Lower l = { .in = in, .plan = &in->workload->plan, .sharding = sc_sharding_of (in->workload->plan.sharding, in->workload->framework), .placement = sc_plan_placement (&in->workload->plan), .p = ret->program, .labels = ret->labels,
               .label_ids = g_hash_table_new (g_str_hash, g_str_equal),
               .prices = g_array_new (FALSE, FALSE, sizeof (Prices)), .known = g_new0 (GArray *, MAX (n_families, 1)),
               .messages = ret->messages, .needs = ret->needs, .grade_s = ret->grade_s,
-              .buckets = g_array_new (FALSE, FALSE, sizeof (Bucket)), .dp_done = g_array_new (FALSE, FALSE, sizeof (guint32)) };
+              .buckets = g_array_new (FALSE, FALSE, sizeof (Bucket)), .dp_done = g_array_new (FALSE, FALSE, sizeof (guint32)),
+              .born = g_array_new (FALSE, TRUE, sizeof (guint8)) };
   g_array_set_clear_func (l.prices, sc_lower_prices_clear);
   g_autofree guint *price_of = g_new (guint, MAX (l.plan->n_microbatch_factors, 1));
   l.price_of = price_of;
@@ -520,6 +518,7 @@ sc_lower (const ScLowerInput *in)
   g_array_unref (l.prices);
   g_array_unref (l.buckets);
   g_array_unref (l.dp_done);
+  g_array_unref (l.born);
   for (guint i = 0; i < SC_N_COMMS; i++)
     g_queue_clear (&l.started[i]);
   g_hash_table_unref (l.label_ids);

@@ -400,16 +400,15 @@ sc_model_train_flops (const ScModel *model, guint seq, double sequences, ScFlops
 /* ---- Model states ---- */
 
 ScStateBytes
-sc_state_bytes_per_param (ScDtype dtype, ScDtype grad_dtype, ScSharding sharding, guint d)
+sc_state_bytes (ScDtype dtype, ScDtype grad_dtype, gboolean fp32_weights, gboolean copies_grads)
 {
+  if (fp32_weights)
+    dtype = grad_dtype = SC_DTYPE_FP32;
   ScStateBytes states = { .weights = sc_dtype_bytes (dtype), .grads = sc_dtype_bytes (grad_dtype) };
   states.optimizer = 8; /* Adam's two moments in fp32 */
   if (dtype != SC_DTYPE_FP32)
     states.optimizer += 4; /* fp32 master weights */
-  /* Megatron's optimizer copies 16-bit gradients to fp32 for the step; the ZeRO paper counts K = 12 without. */
-  if (grad_dtype != SC_DTYPE_FP32 && sharding != SC_SHARDING_ZERO1)
+  if (grad_dtype != SC_DTYPE_FP32 && copies_grads)
     states.optimizer += 4;
-  if (sharding != SC_SHARDING_NONE)
-    states.optimizer /= MAX (d, 1);
   return states;
 }

@@ -47,6 +47,7 @@ double sc_model_logits_flops (const ScModel *model, guint seq);
 /* Model FLOPs (forward + backward, no recompute) of @sequences sequences under a convention (MODELLING 1.4). */
 double sc_model_train_flops (const ScModel *model, guint seq, double sequences, ScFlopsConvention convention);
 
-/* Bytes per parameter of one rank's model states, sharded over @d ranks (MODELLING 3.2). */
+/* Bytes per parameter of the model states, nothing of them shared out (MODELLING 3.2).  @fp32_weights: the weights are fp32, with
+ * fp32 gradients and no copy in the optimizer; @copies_grads: the optimizer makes a copy of 16-bit gradients in fp32. */
 typedef struct { double weights, grads, optimizer; } ScStateBytes;
-ScStateBytes sc_state_bytes_per_param (ScDtype dtype, ScDtype grad_dtype, ScSharding sharding, guint d);
+ScStateBytes sc_state_bytes (ScDtype dtype, ScDtype grad_dtype, gboolean fp32_weights, gboolean copies_grads);

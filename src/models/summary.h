@@ -153,6 +153,7 @@ typedef enum
   SC_STREAM_PP_SEND_F, SC_STREAM_PP_RECV_F, SC_STREAM_PP_SEND_B, SC_STREAM_PP_RECV_B,
   SC_STREAM_CP, SC_STREAM_EP, /* their collectives beside compute */
   SC_STREAM_COPY_OUT, SC_STREAM_COPY_IN, /* to host memory and back */
+  SC_STREAM_DP_REPLICA, /* gradients summed over replicas of a sharded copy */
   SC_N_STREAMS
 } ScStreamKind;
 

@@ -2,6 +2,7 @@
 /* workload.c - whether model and plan can be, and how layers fall on stages. */
 #include <string.h>
 #include "models/recompute.h"
+#include "models/sharding.h"
 
 G_DEFINE_QUARK (sc - workload - error - quark, sc_workload_error)
 
@@ -150,7 +151,7 @@ sc_workload_complete (ScWorkload *workload, GError **error)
   if (plan->grad_dtype == SC_N_DTYPES)
     plan->grad_dtype = plan->dtype == SC_DTYPE_FP16 ? SC_DTYPE_FP16 : SC_DTYPE_FP32;
   if (plan->bucket_params == 0)
-    plan->bucket_params = MAX ((guint64) 40000000, (guint64) 1000000 * plan->dp);
+    plan->bucket_params = sc_sharding_bucket_params (plan, workload->framework);
   return TRUE;
 }
 
@@ -487,11 +488,11 @@ check_stages (const ScWorkload *workload, GError **error)
 }
 
 static gboolean
-check_data_parallel (const ScPlan *plan, GError **error)
+check_data_parallel (const ScWorkload *workload, GError **error)
 {
-  if (plan->overlap_param && plan->sharding == SC_SHARDING_NONE)
-    return fail (error, "/plan/overlap_param: found true with sharding none, expected zero1 or distributed-optimizer: "
-                        "without it no parameter is gathered");
+  const ScPlan *plan = &workload->plan;
+  if (!sc_sharding_check (workload, error))
+    return FALSE;
   if (plan->dtype != plan->grad_dtype && plan->grad_dtype != SC_DTYPE_FP32)
     return fail (error, "/plan/grad_dtype: found %s with dtype %s, expected %s%s", sc_dtype_name (plan->grad_dtype),
                  sc_dtype_name (plan->dtype), plan->dtype == SC_DTYPE_FP32 ? "" : "fp32 or ",
@@ -504,7 +505,7 @@ sc_workload_check (const ScWorkload *workload, GError **error)
 {
   return check_later (&workload->plan, error) && check_model (workload, error)
          && check_tensor_parallel (workload, error) && check_context_parallel (workload, error) && check_graphs (workload, error) && check_batch (workload, error) && check_schedule (workload, error)
-         && check_profile (workload, error) && check_stages (workload, error) && sc_recompute_check (workload, error) && check_data_parallel (&workload->plan, error);
+         && check_profile (workload, error) && check_stages (workload, error) && sc_recompute_check (workload, error) && check_data_parallel (workload, error);
 }
 
 /* ---- Workload on topology ---- */
@@ -592,6 +593,19 @@ guint
 sc_plan_data_ranks (const ScPlan *plan)
 {
   return plan->dp * plan->cp * (sc_plan_placement (plan) == SC_PLACE_BOTH ? 2 : 1);
+}
+
+guint
+sc_plan_inner_ranks (const ScPlan *plan)
+{
+  const guint n = plan->shard_group > 0 ? plan->shard_group : plan->zero.hpz > 0 ? plan->zero.hpz : plan->reshard_after_forward;
+  return n < plan->dp * plan->cp ? n : 0;
+}
+
+guint
+sc_plan_shard_ranks (const ScPlan *plan)
+{
+  return plan->shard_group > 0 && plan->shard_group < plan->dp * plan->cp ? plan->shard_group : sc_plan_data_ranks (plan);
 }
 
 guint

@@ -13,7 +13,19 @@ typedef enum { SC_POSITIONS_LEARNED, SC_POSITIONS_ROPE, SC_POSITIONS_ALIBI, SC_P
 typedef enum { SC_ATTENTION_FLASH, SC_ATTENTION_UNFUSED } ScAttention;
 typedef enum { SC_RECOMPUTE_NONE, SC_RECOMPUTE_SELECTIVE, SC_RECOMPUTE_FULL, SC_RECOMPUTE_MODULES, SC_RECOMPUTE_OPS } ScRecompute;
 typedef enum { SC_RECOMPUTE_UNIFORM, SC_RECOMPUTE_BLOCK, SC_RECOMPUTE_EVERY } ScRecomputeMethod;
-typedef enum { SC_SHARDING_NONE, SC_SHARDING_ZERO1, SC_SHARDING_DISTRIBUTED_OPTIMIZER } ScSharding;
+typedef enum
+{
+  SC_SHARDING_NONE,
+  SC_SHARDING_ZERO1,
+  SC_SHARDING_DISTRIBUTED_OPTIMIZER,
+  SC_SHARDING_ZERO2,
+  SC_SHARDING_ZERO3,
+  SC_SHARDING_FSDP_FULL,
+  SC_SHARDING_FSDP_GRAD_OP,
+  SC_SHARDING_HSDP,
+  SC_N_SHARDINGS
+} ScSharding; /* rows of models/sharding.h */
+typedef enum { SC_GRAD_SYNC_LAST, SC_GRAD_SYNC_EVERY, SC_N_GRAD_SYNCS } ScGradSync; /* micro-batches whose gradients are reduced */
 typedef enum { SC_CP_RING, SC_CP_ALL_GATHER, SC_CP_A2A, SC_CP_HIERARCHICAL } ScCpComm;
 typedef enum { SC_ORDER_TP_CP_EP_DP_PP, SC_ORDER_TP_CP_EP_PP_DP } ScRankOrder;
 
@@ -93,6 +105,19 @@ typedef struct
   double   transfer_s; /* of a boundary tensor to a neighbour, nothing beside it; 0: ours */
 } ScProfile;
 
+/* What DeepSpeed's zero_optimization says beside the bucket of the reduction, which is plan.bucket_params; in elements. */
+typedef struct
+{
+  gboolean all_reduce;            /* gradients are summed whole on every rank, which keeps its share */
+  guint64  allgather_bucket;      /* stages 1, 2: parameters gathered at once behind the optimizer */
+  guint64  prefetch_bucket;       /* stage 3: gathered ahead at each module */
+  guint64  max_live;              /* stage 3: gathered at any time */
+  guint64  max_reuse_distance;    /* stage 3: what is used again within so many stays */
+  guint64  persistence_threshold; /* stage 3: smaller tensors are not shared out */
+  guint    hpz;                   /* stage 3: ranks that share a second copy, for backward; 0: none */
+  gboolean quantized_weights;     /* stage 3: gathered in 8 bits */
+} ScZero;
+
 typedef struct
 {
   guint       tp, pp, vpp, dp, cp, ep;
@@ -125,7 +150,10 @@ typedef struct
   gboolean    overlap_p2p;       /* interleaved: sends and receives under compute */
   gboolean    tp_overlap;        /* TP collectives under the GEMMs they feed, in chunks (layer-overlap.c) */
   gboolean    scatter_gather;    /* without SP: send 1/tp of the boundary tensor and all-gather it */
-  guint64     bucket_params;     /* parameters per gradient bucket; default max(40e6, 1e6 dp) */
+  guint64     bucket_params;     /* parameters per gradient bucket; default: what the framework does */
+  ScGradSync  grad_sync;         /* default: what the sharding does */
+  guint       reshard_after_forward; /* FSDP: ranks that share what forward gathered; 0: all of the shard group */
+  ScZero      zero;
   ScRankOrder rank_order;
   gboolean    post_validation;   /* no rank waits for the gradient norm before its optimizer step */
   gboolean    one_queue;         /* CUDA_DEVICE_MAX_CONNECTIONS=1 */
@@ -192,6 +220,12 @@ gboolean          sc_plan_ends_meet (const ScPlan *plan);
 /* Ranks that hold the same parameters and reduce their gradients together: dp x cp, twice as many where two pipelines run against
  * each other. */
 guint sc_plan_data_ranks (const ScPlan *plan);
+
+/* Of them, those that share out one copy of what is sharded: the shard group, or all. */
+guint sc_plan_shard_ranks (const ScPlan *plan);
+
+/* Ranks of the group inside the data-parallel one (SC_COMM_SHARD); 0: there is none. */
+guint sc_plan_inner_ranks (const ScPlan *plan);
 
 /* Ranks that hold the same experts (MODELLING 5.8): stage ranks / (ep x etp). */
 guint sc_plan_expert_data_ranks (const ScPlan *plan);

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* shard-zero.c - ZeRO stages 1 and 2 (arXiv 1910.02054): weights on every rank, optimizer states (and gradients) shared out. */
+#include "models/lower-parts.h"
+
+/* DeepSpeed means a reduce-scatter and, since bucketing over ranks is its default (use_multi_rank_bucket_allreduce), sums whole buckets
+ * on every rank; so does its bf16 optimizer under pipelines. */
+static void
+zero_reduce (Lower *l, const Bucket *b)
+{
+  sc_lower_data_call (l, SC_STREAM_DP, sc_lower_data_comm (l, b->experts),
+                      l->plan->zero.all_reduce ? SC_COLL_ALL_REDUCE : SC_COLL_REDUCE_SCATTER,
+                      (double) b->params * sc_dtype_bytes (l->plan->grad_dtype), "gradients");
+}
+
+static void
+zero_gather (Lower *l, ScStreamKind stream, const Bucket *b)
+{
+  sc_lower_data_call (l, stream, sc_lower_data_comm (l, b->experts), SC_COLL_ALL_GATHER, (double) b->params * sc_dtype_bytes (l->plan->dtype),
+                      "parameters");
+}
+
+/* Gradients wait in a buffer of the bucket's size, or in two that take turns beside compute; a larger tensor goes without. */
+static double
+buffer_bytes (const Lower *l)
+{
+  guint64 most = 0;
+  for (guint i = 0; i < l->buckets->len; i++)
+    most = MAX (most, g_array_index (l->buckets, Bucket, i).params);
+  return (double) MIN (most, l->plan->bucket_params) * sc_dtype_bytes (l->plan->grad_dtype) * (l->plan->overlap_grad ? 2 : 1);
+}
+
+/* The step is taken on fp32 gradients: a copy of this rank's part. */
+static double
+copy_bytes (const Lower *l)
+{
+  if (l->plan->grad_dtype == SC_DTYPE_FP32)
+    return 0;
+  return 4.0
+         * ((double) l->in->sizes->params[l->at.pp] / sc_plan_data_ranks (l->plan)
+            + (double) l->in->sizes->experts[l->at.pp] / sc_plan_expert_data_ranks (l->plan));
+}
+
+static gboolean
+deepspeed (const Lower *l)
+{
+  return l->in->workload->framework->buckets == SC_BUCKETS_DEEPSPEED;
+}
+
+/* Is anything reduced before the last backward is done? */
+static gboolean
+reduces_early (const Lower *l)
+{
+  return l->plan->overlap_grad || l->plan->grad_sync == SC_GRAD_SYNC_EVERY;
+}
+
+static void
+zero_begin (Lower *l)
+{
+  if (deepspeed (l) && reduces_early (l))
+    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, buffer_bytes (l));
+}
+
+static void
+zero_before_optimizer (Lower *l)
+{
+  if (deepspeed (l) && !reduces_early (l))
+    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, buffer_bytes (l));
+  sc_bucket_before_optimizer (l);
+  if (!deepspeed (l))
+    return;
+  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, -buffer_bytes (l));
+  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, copy_bytes (l));
+}
+
+/* All weights in pieces of allgather_bucket, behind the optimizer, before anything else. */
+static void
+zero_after_optimizer (Lower *l)
+{
+  if (deepspeed (l))
+    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, -copy_bytes (l));
+  if (!deepspeed (l) || l->plan->overlap_param)
+    {
+      sc_bucket_after_optimizer (l);
+      return;
+    }
+  for (guint experts = 0; experts < 2; experts++)
+    {
+      const double params = (double) (experts ? l->in->sizes->experts : l->in->sizes->params)[l->at.pp];
+      const double n = MAX (floor (params / (double) l->plan->zero.allgather_bucket), 1); /* all_gather_dp_groups() */
+      for (guint i = 0; i < n; i++)
+        sc_lower_data_call (l, SC_STREAM_COMPUTE, sc_lower_data_comm (l, experts > 0), SC_COLL_ALL_GATHER, params / n * sc_dtype_bytes (l->plan->dtype),
+                            "parameters");
+    }
+}
+
+static const ScShardingSteps zero1_steps = {
+  .begin = zero_begin,
+  .by_units = sc_bucket_by_units,
+  .by_products = sc_bucket_by_products,
+  .before_unit = sc_bucket_before_unit,
+  .before_product = sc_bucket_before_product,
+  .after_unit = sc_bucket_after_unit,
+  .after_slot = sc_bucket_after_slot,
+  .before_optimizer = zero_before_optimizer,
+  .after_optimizer = zero_after_optimizer,
+  .reduce = zero_reduce,
+  .gather = zero_gather,
+};
+
+const ScShardingRow sc_sharding_zero1 = {
+  .name = "zero1",
+  .summary = "ZeRO stage 1: optimizer states shared out; gradients are reduced at the end of the step, updated weights gathered",
+  .source = "arXiv 1910.02054; deepspeed/runtime/zero/stage_1_and_2.py and, for bf16 in pipelines, deepspeed/runtime/bf16_optimizer.py",
+  .optimizer = TRUE,
+  .steps = &zero1_steps,
+};
+
+/* A unit's gradients live until they are in the buffer. */
+static double
+unit_grad_bytes (const Lower *l, const ScSlot *slot, guint unit)
+{
+  if (slot->pass != SC_PASS_BACKWARD && slot->pass != SC_PASS_WEIGHT)
+    return 0;
+  return sc_dtype_bytes (l->plan->grad_dtype)
+         * ((double) sc_lower_unit_params (l, slot->chunk, unit, FALSE) + (double) sc_lower_unit_params (l, slot->chunk, unit, TRUE));
+}
+
+static gboolean
+zero2_by_units (const Lower *l, const ScSlot *slot, gboolean last)
+{
+  return slot->pass != SC_PASS_FORWARD || sc_bucket_by_units (l, slot, last);
+}
+
+static void
+zero2_before_unit (Lower *l, const ScSlot *slot, guint unit, gboolean last)
+{
+  sc_bucket_before_unit (l, slot, unit, last);
+  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, unit_grad_bytes (l, slot, unit));
+}
+
+static void
+zero2_after_unit (Lower *l, const ScSlot *slot, guint unit, gboolean last)
+{
+  sc_bucket_after_unit (l, slot, unit, last);
+  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, -unit_grad_bytes (l, slot, unit));
+}
+
+static gboolean
+zero2_check (const ScWorkload *workload, GError **error)
+{
+  const ScPlan *const plan = &workload->plan;
+  if (plan->pp > 1)
+    return sc_sharding_fail (error, "/plan/sharding: found zero2 with pp %u, expected zero1: DeepSpeed's pipelines sum gradients of all micro-batches, "
+                                    "which stages 2 and 3 do not keep", plan->pp);
+  if (plan->grad_sync != SC_GRAD_SYNC_EVERY)
+    return sc_sharding_fail (error, "/plan/grad_sync: found last with sharding zero2, expected every: no rank keeps gradients that are not its own");
+  return TRUE;
+}
+
+static const ScShardingSteps zero2_steps = {
+  .begin = zero_begin,
+  .by_units = zero2_by_units,
+  .by_products = sc_bucket_by_products,
+  .before_unit = zero2_before_unit,
+  .before_product = sc_bucket_before_product,
+  .after_unit = zero2_after_unit,
+  .after_slot = sc_bucket_after_slot,
+  .before_optimizer = zero_before_optimizer,
+  .after_optimizer = zero_after_optimizer,
+  .reduce = zero_reduce,
+  .gather = zero_gather,
+};
+
+const ScShardingRow sc_sharding_zero2 = {
+  .name = "zero2",
+  .summary = "ZeRO stage 2: gradients shared out as well, so that every micro-batch reduces them",
+  .source = "arXiv 1910.02054; deepspeed/runtime/zero/stage_1_and_2.py",
+  .grads = TRUE,
+  .optimizer = TRUE,
+  .grad_sync = SC_GRAD_SYNC_EVERY,
+  .check = zero2_check,
+  .steps = &zero2_steps,
+};

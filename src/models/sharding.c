@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* sharding.c - the table of data-parallel strategies, and the rules that all of them share. */
+#include "models/sharding.h"
+
+static const ScShardingRow *const rows[] = {
+  &sc_sharding_none,      &sc_sharding_ddp,          &sc_sharding_zero1, &sc_sharding_zero2, &sc_sharding_zero3, &sc_sharding_distributed_optimizer,
+  &sc_sharding_fsdp_full, &sc_sharding_fsdp_grad_op, &sc_sharding_hsdp,  NULL,
+};
+
+const ScShardingRow *const *
+sc_sharding_all (void)
+{
+  return rows;
+}
+
+const ScShardingRow *
+sc_sharding_row (ScSharding sharding)
+{
+  switch (sharding)
+    {
+    case SC_SHARDING_NONE: return &sc_sharding_none;
+    case SC_SHARDING_ZERO1: return &sc_sharding_zero1;
+    case SC_SHARDING_DISTRIBUTED_OPTIMIZER: return &sc_sharding_distributed_optimizer;
+    case SC_SHARDING_ZERO2: return &sc_sharding_zero2;
+    case SC_SHARDING_ZERO3: return &sc_sharding_zero3;
+    case SC_SHARDING_FSDP_FULL: return &sc_sharding_fsdp_full;
+    case SC_SHARDING_FSDP_GRAD_OP: return &sc_sharding_fsdp_grad_op;
+    case SC_SHARDING_HSDP: return &sc_sharding_hsdp;
+    case SC_N_SHARDINGS:
+    default: break;
+    }
+  g_return_val_if_reached (&sc_sharding_none);
+}
+
+const ScShardingRow *
+sc_sharding_of (ScSharding sharding, const ScFramework *framework)
+{
+  if (sharding == SC_SHARDING_NONE && framework != NULL && framework->buckets == SC_BUCKETS_TORCH)
+    return &sc_sharding_ddp;
+  return sc_sharding_row (sharding);
+}
+
+/* ---- Defaults ---- */
+
+#define DDP_BUCKET_BYTES 26214400 /* 25 MiB: DistributedDataParallel's bucket_cap_mb */
+#define DEEPSPEED_BUCKET 500000000 /* elements: reduce_bucket_size and allgather_bucket_size */
+
+guint64
+sc_sharding_bucket_params (const ScPlan *plan, const ScFramework *framework)
+{
+  switch (framework != NULL ? framework->buckets : SC_BUCKETS_MEGATRON)
+    {
+    case SC_BUCKETS_TORCH: return (guint64) (DDP_BUCKET_BYTES / sc_dtype_bytes (plan->grad_dtype));
+    case SC_BUCKETS_DEEPSPEED: return DEEPSPEED_BUCKET;
+    case SC_BUCKETS_MEGATRON:
+    default: return MAX ((guint64) 40000000, (guint64) 1000000 * plan->dp);
+    }
+}
+
+void
+sc_zero_defaults (ScZero *zero, const ScFramework *framework)
+{
+  zero->all_reduce = framework != NULL && framework->zero_all_reduces;
+  zero->allgather_bucket = DEEPSPEED_BUCKET;
+  zero->prefetch_bucket = 50000000;
+  zero->max_live = zero->max_reuse_distance = 1000000000;
+  zero->persistence_threshold = 100000;
+}
+
+ScStateBytes
+sc_sharding_states (const ScShardingRow *row, ScDtype dtype, ScDtype grad_dtype, guint d)
+{
+  /* Megatron's optimizer copies 16-bit gradients to fp32 for the step; the ZeRO paper counts K = 12 without. */
+  const gboolean copies_grads = row == &sc_sharding_none || row == &sc_sharding_distributed_optimizer;
+  ScStateBytes states = sc_state_bytes (dtype, grad_dtype, row->fp32_weights, copies_grads);
+  const double n = MAX (d, 1);
+  states.weights /= row->weights ? n : 1;
+  states.grads /= row->grads ? n : 1;
+  states.optimizer /= row->optimizer ? n : 1;
+  return states;
+}
+
+/* ---- Rules ---- */
+
+gboolean
+sc_sharding_fail (GError **error, const char *format, ...)
+{
+  va_list args;
+  va_start (args, format);
+  g_autofree char *message = g_strdup_vprintf (format, args);
+  va_end (args);
+  g_set_error_literal (error, SC_WORKLOAD_ERROR, SC_WORKLOAD_ERROR_INVALID, message);
+  return FALSE;
+}
+
+static const char *
+sync_word (ScGradSync sync)
+{
+  return sync == SC_GRAD_SYNC_EVERY ? "every" : "last";
+}
+
+/* Groups of @n ranks inside the data-parallel one. */
+static gboolean
+check_group (const ScPlan *plan, const char *key, guint n, GError **error)
+{
+  const guint all = plan->dp * plan->cp;
+  if (n >= all || all % n != 0)
+    return sc_sharding_fail (error, "/plan/%s: found %u, expected a part of the %u data-parallel ranks that divides them", key, n, all);
+  if (sc_plan_placement (plan) == SC_PLACE_BOTH)
+    return sc_sharding_fail (error, "/plan/%s: found %u with schedule %s, expected none: ranks at both ends of the pipeline share a stage there",
+                             key, n, plan->schedule);
+  return TRUE;
+}
+
+/* Keys that only some strategies have. */
+static gboolean
+check_keys (const ScWorkload *workload, GError **error)
+{
+  const ScPlan *const plan = &workload->plan;
+  const char *const name = sc_sharding_row (plan->sharding)->name;
+  if (plan->shard_group > 0 && plan->sharding != SC_SHARDING_HSDP && plan->sharding != SC_SHARDING_DISTRIBUTED_OPTIMIZER
+      && plan->shard_group != plan->dp * plan->cp)
+    return sc_sharding_fail (error, "/plan/shard_group: found %u with sharding %s, expected hsdp or distributed-optimizer: the others share out over all ranks",
+                             plan->shard_group, name);
+  if (plan->reshard_after_forward > 0 && plan->sharding != SC_SHARDING_FSDP_FULL)
+    return sc_sharding_fail (error, "/plan/reshard_after_forward: found %u with sharding %s, expected fsdp-full", plan->reshard_after_forward, name);
+  if (plan->zero.hpz > 0 && plan->sharding != SC_SHARDING_ZERO3)
+    return sc_sharding_fail (error, "/plan/zero/hpz: found %u with sharding %s, expected zero3", plan->zero.hpz, name);
+  if (plan->zero.quantized_weights && plan->sharding != SC_SHARDING_ZERO3)
+    return sc_sharding_fail (error, "/plan/zero/quantized_weights: found true with sharding %s, expected zero3", name);
+  if (plan->shard_group > 0 && plan->shard_group != plan->dp * plan->cp && !check_group (plan, "shard_group", plan->shard_group, error))
+    return FALSE;
+  if (plan->reshard_after_forward > 0 && !check_group (plan, "reshard_after_forward", plan->reshard_after_forward, error))
+    return FALSE;
+  if (plan->zero.hpz > 0 && !check_group (plan, "zero/hpz", plan->zero.hpz, error))
+    return FALSE;
+  if (sc_plan_inner_ranks (plan) > 0 && workload->model.experts > 0)
+    return sc_sharding_fail (error, "/plan/%s: found with a mixture of experts, expected none: routed experts have data-parallel groups of their own",
+                             plan->shard_group > 0 ? "shard_group" : plan->zero.hpz > 0 ? "zero/hpz" : "reshard_after_forward");
+  return TRUE;
+}
+
+gboolean
+sc_sharding_check (const ScWorkload *workload, GError **error)
+{
+  const ScPlan *const plan = &workload->plan;
+  const ScShardingRow *const row = sc_sharding_of (plan->sharding, workload->framework);
+  if (plan->overlap_param && plan->sharding == SC_SHARDING_NONE)
+    return sc_sharding_fail (error, "/plan/overlap_param: found true with sharding none, expected zero1 or distributed-optimizer: "
+                                    "without it no parameter is gathered");
+  if (!check_keys (workload, error))
+    return FALSE;
+  if (row->check != NULL)
+    return row->check (workload, error);
+  return plan->grad_sync == row->grad_sync
+         || sc_sharding_fail (error, "/plan/grad_sync: found %s with sharding %s, expected %s", sync_word (plan->grad_sync), row->name,
+                              sync_word (row->grad_sync));
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* sharding.h - what data-parallel ranks share out, and how they exchange it in a step.
+ * Layer: models.  One strategy is one file and one const row. */
+#pragma once
+#include "models/model.h"
+
+typedef struct ScShardingSteps ScShardingSteps; /* lower-parts.h: what lowering calls, where */
+
+typedef struct
+{
+  const char *name;    /* in JSON and in `stepcast list` */
+  const char *summary; /* one line for people */
+  const char *source;
+  gboolean weights, grads, optimizer; /* shared out between steps, each rank holding its part */
+  gboolean fp32_weights;   /* the weights between steps are the fp32 ones that the optimizer updates; 16-bit ones are made for use */
+  gboolean overlap_grad, overlap_param; /* defaults of the plan's keys */
+  ScGradSync grad_sync;    /* default of the plan's key */
+
+  /* Whether the rest of the plan goes with it; messages as of sc_workload_check(). */
+  gboolean (*check) (const ScWorkload *workload, GError **error);
+
+  const ScShardingSteps *steps;
+} ScShardingRow;
+
+extern const ScShardingRow sc_sharding_none, sc_sharding_ddp, sc_sharding_zero1, sc_sharding_zero2, sc_sharding_zero3,
+    sc_sharding_distributed_optimizer, sc_sharding_fsdp_full, sc_sharding_fsdp_grad_op, sc_sharding_hsdp;
+
+const ScShardingRow *const *sc_sharding_all (void); /* NULL-ended */
+const ScShardingRow *sc_sharding_row (ScSharding sharding);
+
+/* As @framework runs it: what is not sharded is PyTorch's DistributedDataParallel in some.  NULL: no framework is known. */
+const ScShardingRow *sc_sharding_of (ScSharding sharding, const ScFramework *framework);
+
+/* Parameters of a gradient bucket, unless the plan says so: 25 MiB of gradients in PyTorch, 5e8 in DeepSpeed, max(40e6, 1e6 dp) in Megatron. */
+guint64 sc_sharding_bucket_params (const ScPlan *plan, const ScFramework *framework);
+#define SC_DDP_FIRST_BUCKET_BYTES 1048576 /* PyTorch's first bucket, so that something is on its way early */
+
+/* DeepSpeed's defaults (deepspeed/runtime/zero/config.py). */
+void sc_zero_defaults (ScZero *zero, const ScFramework *framework);
+
+/* Rules of the plan's data-parallel keys. */
+gboolean sc_sharding_check (const ScWorkload *workload, GError **error);
+
+/* Sets SC_WORKLOAD_ERROR_INVALID; FALSE, for rows' checks. */
+gboolean sc_sharding_fail (GError **error, const char *format, ...) G_GNUC_PRINTF (2, 3);
+
+/* Bytes per parameter of one rank's model states, shared out over @d ranks (MODELLING 3.2): what sc_state_bytes() says, divided. */
+ScStateBytes sc_sharding_states (const ScShardingRow *row, ScDtype dtype, ScDtype grad_dtype, guint d);

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* check_sharding.c - data-parallel strategies through the whole of lowering: what is exchanged, when, and what it takes of memory. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fixtures.h"
+#include "models/memory.h"
+#include "models/model.h"
+#include "models/sharding.h"
+
+#define MS G_GINT64_CONSTANT (1000000000) /* ps */
+
+static const ScFramework fsdp1 = { .name = "fsdp1", .version = "test", .buckets = SC_BUCKETS_TORCH, .fsdp = 1 };
+static const ScFramework fsdp2 = { .name = "fsdp2", .version = "test", .buckets = SC_BUCKETS_TORCH, .fsdp = 2 };
+static const ScFramework deepspeed = { .name = "deepspeed", .version = "test", .buckets = SC_BUCKETS_DEEPSPEED };
+static const ScFramework megatron = { .name = "megatron", .version = "test", .fp32_main_grads = TRUE };
+
+/* ---- worked examples (MODELLING 6.5) ---- */
+
+/* @layers units without a root, alone on two GPUs: a gather takes @gather_s and a reduction twice as long; nothing but passes and
+ * collectives takes time. */
+static FixRun *
+run_units (guint layers, double forward_s, double backward_s, double gather_s, const ScFramework *framework, ScTopology **ret_t,
+           ScWorkload **ret_w, ScStepItems **ret_items)
+{
+  *ret_t = fix_topology ((FixFabric) { .nodes = 1, .gpus = 2 });
+  ScDevice *const d = g_ptr_array_index ((*ret_t)->devices, 0);
+  d->memory_bytes_per_s.value = d->optimizer_bytes_per_s.value = d->elementwise_bytes_per_s.value = 1e30;
+  *ret_w = fix_workload ((FixPlan) { .dp = 2, .layers = layers, .microbatches = 1, .sharding = SC_SHARDING_FSDP_FULL, .overlap_grad = TRUE,
+                                     .overlap_param = TRUE });
+  (*ret_w)->framework = framework;
+  ScModel *const m = &(*ret_w)->model;
+  m->vocab = 0;
+  m->no_final_norm = TRUE;
+  m->ffn = 1 << 20;
+  (*ret_t)->types[0].nvlink_bytes_per_s.value = 0.5 * 2 * (double) sc_model_layer_params_rank (m, 1) / gather_s;
+  *ret_items = fix_items (forward_s, backward_s, 0, 0);
+  for (guint pass = 0; pass < SC_N_PASSES; pass++) /* the copies around collectives are elementwise */
+    for (guint i = 0; i < (*ret_items)->layers->pass[pass]->len; i++)
+      g_array_index ((*ret_items)->layers->pass[pass], ScItem, i).kernel.class = SC_KERNEL_REDUCTION;
+  return fix_run (*ret_t, *ret_w, *ret_items, FALSE, 0);
+}
+
+static const char *
+label_of (const FixRun *r, const ScOp *op)
+{
+  return g_ptr_array_index (r->lowered->labels, op->label);
+}
+
+/* Start of the @n-th op of that name, or its end. */
+static ScTime
+when (const FixRun *r, const char *label, guint n, gboolean end)
+{
+  const ScProgram *const p = r->lowered->program;
+  for (guint32 i = 0; i < p->ops->len; i++)
+    if (strcmp (label_of (r, &g_array_index (p->ops, ScOp, i)), label) == 0 && n-- == 0)
+      return end ? r->trace->spans[i].end : r->trace->spans[i].start;
+  ck_abort_msg ("no %s", label);
+}
+
+static void
+check_when (const FixRun *r, const char *label, guint n, ScTime want)
+{
+  const ScTime got = when (r, label, n, FALSE);
+  ck_assert_msg (ABS (got - want) <= 100, "%s %u: %.9f ms, expected %.9f", label, n, (double) got / MS, (double) want / MS);
+}
+
+START_TEST (forward_hides_gathers_but_the_first)
+{
+  static const struct { double gather_ms, end_ms; } cases[] = { { 1, 7 }, { 3, 11 } };
+  static const ScFramework *const frameworks[] = { &fsdp1, &fsdp2 };
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    for (guint f = 0; f < G_N_ELEMENTS (frameworks); f++)
+      {
+        g_autoptr (ScTopology) t = NULL;
+        g_autoptr (ScWorkload) w = NULL;
+        g_autoptr (ScStepItems) items = NULL;
+        g_autoptr (FixRun) r = run_units (3, 2e-3, 0, cases[i].gather_ms * 1e-3, frameworks[f], &t, &w, &items);
+        const ScTime end = when (r, "layer", 2, TRUE);
+        ck_assert_msg (ABS (end - (ScTime) (cases[i].end_ms * MS)) <= 100, "FSDP%u, gathers of %g ms: %.9f ms, expected %g", frameworks[f]->fsdp,
+                       cases[i].gather_ms, (double) end / MS, cases[i].end_ms);
+      }
+}
+END_TEST
+
+/* Gathers and reductions share one communicator; forward takes no time but its three gathers. */
+START_TEST (backward_gathers_one_unit_ahead_and_waits_for_the_reduction_before)
+{
+  static const double gathers[] = { 0, 1, 7 }, backwards[] = { 1, 5, 9 }, reductions[] = { 5, 9, 13 };
+  g_autoptr (ScTopology) t = NULL;
+  g_autoptr (ScWorkload) w = NULL;
+  g_autoptr (ScStepItems) items = NULL;
+  g_autoptr (FixRun) r = run_units (3, 0, 4e-3, 1e-3, &fsdp2, &t, &w, &items);
+  const ScTime begin = 3 * MS;
+  for (guint i = 0; i < 3; i++)
+    {
+      check_when (r, "parameters", 3 + i, begin + (ScTime) (gathers[i] * MS));
+      check_when (r, "layer backward", i, begin + (ScTime) (backwards[i] * MS));
+      check_when (r, "gradients", i, begin + (ScTime) (reductions[i] * MS));
+    }
+  ck_assert_int_le (ABS (r->trace->end - begin - 15 * MS), 100);
+}
+END_TEST
+
+/* The same where the reductions are the longer: B = 1, AG = 1, RS = 2.  Compute waits for the reduction before the last. */
+START_TEST (long_reductions_hold_compute)
+{
+  g_autoptr (ScTopology) t = NULL;
+  g_autoptr (ScWorkload) w = NULL;
+  g_autoptr (ScStepItems) items = NULL;
+  g_autoptr (FixRun) r = run_units (4, 0, 1e-3, 1e-3, &fsdp2, &t, &w, &items);
+  /* gathers 0-1, 1-2, 4-5, 7-8: each behind the reduction that was issued before it */
+  static const double backwards[] = { 1, 2, 5, 8 }, reductions[] = { 2, 5, 8, 10 };
+  for (guint i = 0; i < 4; i++)
+    {
+      check_when (r, "layer backward", i, 4 * MS + (ScTime) (backwards[i] * MS));
+      check_when (r, "gradients", i, 4 * MS + (ScTime) (reductions[i] * MS));
+    }
+  ck_assert_int_le (ABS (r->trace->end - 16 * MS), 100);
+}
+END_TEST
+
+/* ---- every strategy ---- */
+
+/* A strategy as frameworks run it, over @dp ranks. */
+typedef struct
+{
+  ScSharding sharding;
+  const ScFramework *framework;
+  guint pp, microbatches, group;
+  ScGradSync sync;
+  gboolean all_reduce, plain; /* plain: no overlap */
+  guint hpz, reshard;
+  ScRecompute recompute;
+} Case;
+
+#define EVERY .sync = SC_GRAD_SYNC_EVERY
+static const Case cases[] = {
+  { SC_SHARDING_NONE, &megatron, .microbatches = 3 },
+  { SC_SHARDING_NONE, &megatron, .pp = 2, .microbatches = 3 },
+  { SC_SHARDING_NONE, &fsdp2, .microbatches = 2 },
+  { SC_SHARDING_NONE, &fsdp2, .microbatches = 2, EVERY },
+  { SC_SHARDING_NONE, &fsdp2, .pp = 2, .microbatches = 2 },
+  { SC_SHARDING_NONE, &deepspeed, .microbatches = 2, .plain = TRUE },
+  { SC_SHARDING_DISTRIBUTED_OPTIMIZER, &megatron, .microbatches = 2 },
+  { SC_SHARDING_DISTRIBUTED_OPTIMIZER, &megatron, .pp = 2, .microbatches = 2, .group = 2 },
+  { SC_SHARDING_DISTRIBUTED_OPTIMIZER, &megatron, .microbatches = 2, .group = 2, .plain = TRUE },
+  { SC_SHARDING_ZERO1, &deepspeed, .microbatches = 2, .plain = TRUE },
+  { SC_SHARDING_ZERO1, &deepspeed, .pp = 2, .microbatches = 2, .plain = TRUE, .all_reduce = TRUE },
+  { SC_SHARDING_ZERO2, &deepspeed, .microbatches = 3, EVERY, .plain = TRUE },
+  { SC_SHARDING_ZERO2, &deepspeed, .microbatches = 3, EVERY, .all_reduce = TRUE },
+  { SC_SHARDING_ZERO3, &deepspeed, .microbatches = 1, EVERY },
+  { SC_SHARDING_ZERO3, &deepspeed, .microbatches = 3, EVERY },
+  { SC_SHARDING_ZERO3, &deepspeed, .microbatches = 2, EVERY, .plain = TRUE },
+  { SC_SHARDING_ZERO3, &deepspeed, .microbatches = 2, EVERY, .hpz = 2 },
+  { SC_SHARDING_ZERO3, &deepspeed, .microbatches = 2, EVERY, .recompute = SC_RECOMPUTE_FULL },
+  { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 1, EVERY },
+  { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 3, EVERY },
+  { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 3 },
+  { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 2, EVERY, .plain = TRUE },
+  { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 2, EVERY, .reshard = 2 },
+  { SC_SHARDING_FSDP_FULL, &fsdp2, .pp = 2, .microbatches = 3 },
+  { SC_SHARDING_FSDP_FULL, &fsdp2, .pp = 2, .microbatches = 3, EVERY, .recompute = SC_RECOMPUTE_FULL },
+  { SC_SHARDING_FSDP_FULL, &fsdp1, .microbatches = 3, EVERY },
+  { SC_SHARDING_FSDP_FULL, &fsdp1, .microbatches = 3 },
+  { SC_SHARDING_FSDP_GRAD_OP, &fsdp2, .microbatches = 3, EVERY },
+  { SC_SHARDING_FSDP_GRAD_OP, &fsdp1, .microbatches = 3 },
+  { SC_SHARDING_FSDP_GRAD_OP, &fsdp2, .pp = 2, .microbatches = 4 },
+  { SC_SHARDING_HSDP, &fsdp2, .microbatches = 2, EVERY, .group = 2 },
+  { SC_SHARDING_HSDP, &fsdp1, .microbatches = 2, .group = 2 },
+  { SC_SHARDING_HSDP, &fsdp2, .pp = 2, .microbatches = 3, .group = 2 },
+};
+
+#define DP 4
+#define LAYERS 6
+
+static ScWorkload *
+case_workload (const Case *c, guint dp)
+{
+  ScWorkload *const w = fix_workload ((FixPlan) { .dp = dp, .pp = c->pp, .layers = LAYERS, .microbatches = c->microbatches, .sharding = c->sharding,
+                                                  .overlap_grad = !c->plain, .overlap_param = !c->plain && c->sharding != SC_SHARDING_NONE,
+                                                  .bucket_params = 30000 });
+  w->framework = c->framework;
+  w->plan.attention = SC_ATTENTION_UNFUSED; /* the test GPU has no curves of flash attention */
+  w->plan.grad_sync = c->sync;
+  w->plan.shard_group = c->group;
+  w->plan.reshard_after_forward = c->reshard;
+  w->plan.recompute = c->recompute;
+  ScZero *const z = &w->plan.zero;
+  z->all_reduce = c->all_reduce;
+  z->hpz = c->hpz;
+  z->allgather_bucket = 40000;
+  z->prefetch_bucket = 10000;
+  z->max_live = 60000;
+  z->max_reuse_distance = 0;
+  z->persistence_threshold = 100;
+  return w;
+}
+
+/* Parameters of a rank of @stage that stay gathered between forward and backward of FSDP: embedding and head. */
+static double
+root_params (const ScWorkload *w, guint stage)
+{
+  return (stage == 0 ? (double) sc_model_embedding_params_rank (&w->model, w->seq, 1) : 0)
+         + (stage == w->plan.pp - 1 ? (double) sc_model_head_params_rank (&w->model, 1, TRUE) : 0);
+}
+
+/* Bytes that a rank of @stage sends in a step (MODELLING 5.8): an all-reduce 2 (n - 1) / n, the others (n - 1) / n of the data; bf16
+ * parameters, fp32 gradients. */
+static double
+sent_bytes (const Case *c, const ScWorkload *w, double params, guint stage)
+{
+  const guint d = sc_plan_shard_ranks (&w->plan), m = c->microbatches;
+  const double share = (d - 1.0) / d, gradients = 4 * params * share, weights = 2 * params * share;
+  const guint reductions = c->sync == SC_GRAD_SYNC_EVERY ? m : 1;
+  const double copies = DP / d, replicas = copies > 1 ? 2 * (copies - 1) / copies * 4 * params / d : 0; /* of one reduction */
+  const double root = root_params (w, stage) * 2 * share;
+  switch (c->sharding)
+    {
+    case SC_SHARDING_NONE: return 2 * gradients * reductions;
+    case SC_SHARDING_DISTRIBUTED_OPTIMIZER: return gradients + replicas + weights;
+    case SC_SHARDING_ZERO1:
+    case SC_SHARDING_ZERO2: return (c->all_reduce ? 2 : 1) * gradients * reductions + weights;
+    case SC_SHARDING_ZERO3:
+      /* the small tensors, two norms of a layer and the last one, stay and are gathered once a step */
+      {
+        const double small = 2 * (2 * LAYERS + 1) * 64 * share;
+        const double again = c->hpz > 0 ? (c->hpz - 1.0) / c->hpz / share : 1;
+        return m * (weights - small) * (1 + again) + small + gradients * m;
+      }
+    case SC_SHARDING_FSDP_FULL:
+      {
+        const double again = c->reshard > 0 ? (c->reshard - 1.0) / c->reshard / share : 1;
+        return m * (weights + (weights - root) * again) + gradients * reductions;
+      }
+    case SC_SHARDING_HSDP: return m * (2 * weights - root) + (gradients + replicas) * reductions;
+    case SC_SHARDING_FSDP_GRAD_OP: return (w->plan.pp > 1 ? 1 : m) * weights + gradients * reductions;
+    case SC_N_SHARDINGS:
+    default: break;
+    }
+  return -1;
+}
+
+START_TEST (every_strategy_sends_what_it_must)
+{
+  const Case *const c = &cases[_i];
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 8, .gpus = 1 });
+  g_autoptr (ScWorkload) w = case_workload (c, DP);
+  g_autoptr (ScStepItems) items = sc_step_items_new (w);
+  items->boundary_bytes = 0; /* only data parallelism uses the network */
+  w->plan.zero.prefetch_bucket = c->recompute == SC_RECOMPUTE_FULL ? 10000 : 0; /* who looks ahead keeps what is there */
+  g_autoptr (FixRun) r = fix_run (t, w, items, TRUE, 0);
+  double out = 0, want = 0;
+  for (guint32 l = 0; l < r->fabric->n_links; l++)
+    if (r->fabric->links[l].kind == SC_LINK_NIC_OUT && r->fold->link_class_of[l] != SC_NONE)
+      out += r->trace->link_bytes[r->fold->link_class_of[l]] * r->fabric->links[l].capacity;
+  for (guint32 rank = 0; rank < w->plan.gpus; rank++)
+    {
+      const guint stage = sc_layout_coord (&w->plan, rank).pp;
+      want += sent_bytes (c, w, (double) r->sizes->params[stage], stage);
+    }
+  if (c->sharding == SC_SHARDING_ZERO3 && c->recompute == SC_RECOMPUTE_FULL) /* layers three times, but for what stays between */
+    ck_assert_msg (out > want && out < 1.5 * want, "case %d: %.1f bytes, expected up to half more than %.1f", _i, out, want);
+  else
+    ck_assert_msg (fabs (out - want) <= 1e-9 * want, "case %d, %s: %.1f bytes, expected %.1f", _i, sc_sharding_row (c->sharding)->name, out, want);
+}
+END_TEST
+
+/* Sum of the changes of @kind; never below zero on the way. */
+static gint64
+level_of (const FixRun *r, guint32 class_id, ScMemKind kind)
+{
+  g_autoptr (GArray) changes = sc_memory_changes (r->lowered->program, r->trace, class_id);
+  gint64 now = 0, least = 0;
+  ScTime at = 0;
+  for (guint i = 0; i < changes->len; i++)
+    {
+      const ScMemChange *const change = &g_array_index (changes, ScMemChange, i);
+      if (change->kind != kind)
+        continue;
+      if (change->time > at) /* at one instant frees stand first */
+        least = MIN (least, now);
+      at = change->time;
+      now += change->bytes;
+    }
+  ck_assert_int_ge (least, 0);
+  return now;
+}
+
+START_TEST (a_step_leaves_memory_as_it_was)
+{
+  const Case *const c = &cases[_i];
+  for (guint dp = 1; dp <= DP; dp += DP - 1)
+    {
+      if (dp == 1 && (c->group > 0 || c->hpz > 0 || c->reshard > 0))
+        continue;
+      g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 8, .gpus = 1, .nic_latency_s = 5e-6 });
+      g_autoptr (ScWorkload) w = case_workload (c, dp);
+      g_autoptr (ScStepItems) items = sc_step_items_new (w);
+      g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+      for (guint32 k = 0; k < r->fold->n_classes; k++)
+        {
+          const guint stage = sc_layout_coord (&w->plan, r->fold->representative[k]).pp;
+          const double params = (double) r->sizes->params[stage];
+          const ScShardingRow *const row = sc_sharding_of (c->sharding, c->framework);
+          const ScStateBytes s = sc_sharding_states (row, SC_DTYPE_BF16, SC_DTYPE_FP32, sc_plan_shard_ranks (&w->plan));
+          const double small = c->sharding == SC_SHARDING_ZERO3 ? 2 * (2 * LAYERS + 1) * 64 : 0;
+          const double second = c->hpz > 0 ? floor (2 * params / c->hpz) : 0;
+          const double buckets = row == &sc_sharding_ddp && dp > 1 ? 4 * params : 0;
+          const gboolean held = row->grads || c->framework->fp32_main_grads;
+          ck_assert_int_eq (level_of (r, k, SC_MEM_WEIGHTS), llround (s.weights * params) + llround (small) + llround (second));
+          ck_assert_int_eq (level_of (r, k, SC_MEM_GRADS), held ? llround (s.grads * params) : 0);
+          ck_assert_int_eq (level_of (r, k, SC_MEM_OPTIMIZER), llround (s.optimizer * params));
+          ck_assert_int_eq (level_of (r, k, SC_MEM_COMM), llround (buckets));
+          ck_assert_int_eq (level_of (r, k, SC_MEM_ACTIVATIONS), 0);
+          ck_assert_int_eq (level_of (r, k, SC_MEM_LOGITS), 0);
+          ck_assert_int_eq (level_of (r, k, SC_MEM_TRANSIENT), 0);
+        }
+    }
+}
+END_TEST
+
+/* What is shared out takes no more memory than what is not, at any time. */
+static guint64
+peak_of (const Case *c)
+{
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 8, .gpus = 1 });
+  g_autoptr (ScWorkload) w = case_workload (c, DP);
+  g_autoptr (ScStepItems) items = fix_items (1e-3, 2e-3, 0, 0);
+  g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+  return sc_memory_peak (r->lowered->program, r->trace, 0).bytes;
+}
+
+START_TEST (higher_stages_take_less)
+{
+  static const Case stages[] = {
+    { SC_SHARDING_NONE, &deepspeed, .microbatches = 2 },
+    { SC_SHARDING_ZERO1, &deepspeed, .microbatches = 2 },
+    { SC_SHARDING_ZERO2, &deepspeed, .microbatches = 2, EVERY },
+    { SC_SHARDING_ZERO3, &deepspeed, .microbatches = 2, EVERY },
+  };
+  static const Case units[] = {
+    { SC_SHARDING_NONE, &fsdp2, .microbatches = 2 },
+    { SC_SHARDING_HSDP, &fsdp2, .microbatches = 2, EVERY, .group = 2 },
+    { SC_SHARDING_FSDP_GRAD_OP, &fsdp2, .microbatches = 2, EVERY },
+    { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 2, EVERY },
+  };
+  for (guint i = 1; i < G_N_ELEMENTS (stages); i++)
+    ck_assert_uint_lt (peak_of (&stages[i]), peak_of (&stages[i - 1]));
+  for (guint i = 1; i < G_N_ELEMENTS (units); i++)
+    ck_assert_uint_lt (peak_of (&units[i]), peak_of (&units[i - 1]));
+}
+END_TEST
+
+/* ---- closed forms ---- */
+
+static double
+state_total (ScDtype dtype, ScDtype grad, ScSharding sharding, guint d)
+{
+  const ScStateBytes s = sc_sharding_states (sc_sharding_row (sharding), dtype, grad, d);
+  return s.weights + s.grads + s.optimizer;
+}
+
+/* MODELLING 3.2: 7.5e9 parameters, 64 ranks, K = 12. */
+START_TEST (figure_1_of_zero_is_whole)
+{
+  static const struct { ScSharding sharding; double gb; } bars[] = {
+    { SC_SHARDING_ZERO1, 31.40625 }, { SC_SHARDING_ZERO2, 16.640625 }, { SC_SHARDING_ZERO3, 1.875 }
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (bars); i++)
+    {
+      ck_assert_double_eq (7.5 * state_total (SC_DTYPE_FP16, SC_DTYPE_FP16, bars[i].sharding, 1), 120);
+      ck_assert_double_eq (7.5 * state_total (SC_DTYPE_FP16, SC_DTYPE_FP16, bars[i].sharding, 64), bars[i].gb);
+    }
+}
+END_TEST
+
+/* DeepSpeed's estimates without offload (`mem.deepspeed.z3`) count the fp32 copy of the gradients that the step is taken on, and for stage 3
+ * the largest layer's weights and gradients in place of the 16-bit gradients. */
+START_TEST (estimates_of_deepspeed_are_states_and_a_copy)
+{
+  const double n = 8030261248, largest = 525336576, copy = 4 * n / 8;
+  ck_assert_double_eq (n * state_total (SC_DTYPE_FP16, SC_DTYPE_FP16, SC_SHARDING_ZERO2, 8) + copy, 34128610304);
+  ck_assert_double_eq (n * (state_total (SC_DTYPE_FP16, SC_DTYPE_FP16, SC_SHARDING_ZERO3, 8) - 2.0 / 8) + copy + 4 * largest, 20169434112);
+}
+END_TEST
+
+START_TEST (fsdp_holds_sixteen_bytes_over_its_ranks)
+{
+  ck_assert_double_eq (state_total (SC_DTYPE_BF16, SC_DTYPE_FP32, SC_SHARDING_FSDP_FULL, 8), 2);
+  ck_assert_double_eq (state_total (SC_DTYPE_BF16, SC_DTYPE_BF16, SC_SHARDING_HSDP, 8), 2);
+  ck_assert_double_eq (state_total (SC_DTYPE_FP32, SC_DTYPE_FP32, SC_SHARDING_FSDP_GRAD_OP, 4), 4);
+}
+END_TEST
+
+/* ---- buckets ---- */
+
+/* Bytes of the gradients' calls, in order. */
+static GArray *
+gradient_calls (const FixRun *r)
+{
+  GArray *const out = g_array_new (FALSE, FALSE, sizeof (double));
+  const ScProgram *const p = r->lowered->program;
+  for (guint32 i = 0; i < p->ops->len; i++)
+    {
+      const ScOp *const op = &g_array_index (p->ops, ScOp, i);
+      if (op->kind != SC_OP_CALL || strcmp (label_of (r, op), "gradients") != 0)
+        continue;
+      const double bytes = g_array_index (p->parts, ScPart, g_array_index (p->calls, ScCall, op->arg).first_part).bytes;
+      g_array_append_val (out, bytes);
+    }
+  return out;
+}
+
+/* Four products of 64 x 192, 64 x 64, 64 x 256 twice; two norms of 64; embedding and head of 64 x 64, and a norm. */
+static void
+check_buckets (const ScFramework *framework, guint64 bucket_params, const double *want, guint n)
+{
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 1, .gpus = 2 });
+  g_autoptr (ScWorkload) w = fix_workload ((FixPlan) { .dp = 2, .layers = 1, .microbatches = 1, .overlap_grad = TRUE, .bucket_params = bucket_params });
+  w->framework = framework;
+  w->plan.attention = SC_ATTENTION_UNFUSED;
+  g_autoptr (ScStepItems) items = sc_step_items_new (w);
+  g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+  g_autoptr (GArray) calls = gradient_calls (r);
+  ck_assert_uint_eq (calls->len, n);
+  for (guint i = 0; i < n; i++)
+    ck_assert_double_eq (g_array_index (calls, double, i), 4 * want[i]);
+}
+
+START_TEST (deepspeed_closes_a_bucket_before_what_no_longer_fits)
+{
+  /* head 4096 + norm 64, fc2 16384, | fc1 16384, proj 4096, | qkv 12288, norms 128, embedding 4096 */
+  static const double buckets[] = { 4096 + 64 + 16384, 16384 + 4096, 12288 + 128 + 4096 };
+  check_buckets (&deepspeed, 22000, buckets, 3);
+}
+END_TEST
+
+START_TEST (pytorch_closes_a_bucket_with_what_fills_it)
+{
+  /* all below the first bucket's 1 MiB */
+  static const double one[] = { 4096 + 64 + 16384 + 16384 + 4096 + 12288 + 128 + 4096 };
+  check_buckets (&fsdp2, 20000, one, 1);
+}
+END_TEST
+
+/* A layer of 64 x 65536 twice: the first bucket is full with the first tensor behind 1 MiB, the others hold 25 MiB or one tensor. */
+START_TEST (the_first_bucket_of_pytorch_is_small)
+{
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 1, .gpus = 2 });
+  g_autoptr (ScWorkload) w = fix_workload ((FixPlan) { .dp = 2, .layers = 3, .microbatches = 1, .overlap_grad = TRUE });
+  w->framework = &fsdp2;
+  w->plan.attention = SC_ATTENTION_UNFUSED;
+  w->model.ffn = 65536;
+  w->plan.bucket_params = sc_sharding_bucket_params (&w->plan, w->framework);
+  ck_assert_uint_eq (w->plan.bucket_params, 25 << 18);
+  g_autoptr (ScStepItems) items = sc_step_items_new (w);
+  g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+  g_autoptr (GArray) calls = gradient_calls (r);
+  const double fc = 64 * 65536, rest = 4096 + 12288 + 128;
+  const double want[] = { 4096 + 64 + fc, fc + rest + fc, fc + rest + fc, fc + rest + 4096 };
+  ck_assert_uint_eq (calls->len, G_N_ELEMENTS (want));
+  for (guint i = 0; i < G_N_ELEMENTS (want); i++)
+    ck_assert_double_eq (g_array_index (calls, double, i), 4 * want[i]);
+}
+END_TEST
+
+/* ---- ZeRO 3 ---- */
+
+/* Gathers of a step of @layers layers, each one module of 64 x 1024 x 2 and more in one piece. */
+static double
+gathered_elements (guint64 max_live, guint64 prefetch, guint64 reuse, guint *ret_calls, ScTime *ret_end)
+{
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 1, .gpus = 2 });
+  ScDevice *const d = g_ptr_array_index (t->devices, 0);
+  d->memory_bytes_per_s.value = d->optimizer_bytes_per_s.value = d->elementwise_bytes_per_s.value = 1e30;
+  g_autoptr (ScWorkload) w = fix_workload ((FixPlan) { .dp = 2, .layers = 8, .microbatches = 1, .sharding = SC_SHARDING_ZERO3, .overlap_grad = TRUE,
+                                                       .overlap_param = TRUE });
+  w->framework = &deepspeed;
+  w->model.vocab = 0;
+  w->model.no_final_norm = TRUE;
+  const double layer = (double) sc_model_layer_params_rank (&w->model, 1);
+  t->types[0].nvlink_bytes_per_s.value = 0.5 * 2 * layer / 1e-3; /* a gather takes 1 ms */
+  w->plan.zero = (ScZero) { .max_live = max_live * (guint64) layer, .prefetch_bucket = prefetch * (guint64) layer,
+                            .max_reuse_distance = reuse * (guint64) layer };
+  g_autoptr (ScStepItems) items = fix_items (2e-3, 4e-3, 0, 0);
+  for (guint pass = 0; pass < SC_N_PASSES; pass++)
+    g_array_index (items->layers->pass[pass], ScItem, 0).kernel.class = SC_KERNEL_REDUCTION;
+  g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+  const ScProgram *const p = r->lowered->program;
+  double bytes = 0;
+  *ret_calls = 0;
+  for (guint32 i = 0; i < p->ops->len; i++)
+    {
+      const ScOp *const op = &g_array_index (p->ops, ScOp, i);
+      if (op->kind != SC_OP_CALL || strcmp (label_of (r, op), "parameters") != 0)
+        continue;
+      bytes += g_array_index (p->parts, ScPart, g_array_index (p->calls, ScCall, op->arg).first_part).bytes;
+      ++*ret_calls;
+    }
+  *ret_end = when (r, "layer", 7, TRUE);
+  return bytes / layer; /* half of the bytes of two ranks: 2 bytes an element over 2 */
+}
+
+START_TEST (stage_3_gathers_ahead_within_its_limits)
+{
+  guint calls;
+  ScTime end;
+  /* each layer for forward and for backward, but the last, which is still there */
+  ck_assert_double_eq (gathered_elements (100, 1, 0, &calls, &end), 15);
+  ck_assert_int_eq (end, 17 * MS); /* only the first gather shows */
+  /* no looking ahead: every gather shows */
+  ck_assert_double_eq (gathered_elements (100, 0, 0, &calls, &end), 16);
+  ck_assert_uint_eq (calls, 16);
+  ck_assert_int_eq (end, 24 * MS);
+  /* no more than one layer at a time: as good as none */
+  gathered_elements (1, 1, 0, &calls, &end);
+  ck_assert_int_eq (end, 24 * MS);
+  /* the last four are used again before eight layers have passed */
+  ck_assert_double_eq (gathered_elements (100, 1, 8, &calls, &end), 16 - 4);
+  /* a step that fits is gathered once */
+  ck_assert_double_eq (gathered_elements (100, 1, 100, &calls, &end), 8);
+}
+END_TEST
+
+/* ---- the table ---- */
+
+START_TEST (every_row_says_what_it_is)
+{
+  guint n = 0;
+  for (const ScShardingRow *const *row = sc_sharding_all (); *row != NULL; row++, n++)
+    {
+      ck_assert_ptr_nonnull ((*row)->name);
+      ck_assert_ptr_nonnull ((*row)->summary);
+      ck_assert_ptr_nonnull ((*row)->source);
+      ck_assert_ptr_nonnull ((*row)->steps);
+      ck_assert (!(*row)->grads || (*row)->optimizer);
+      ck_assert (!(*row)->weights || (*row)->grads);
+    }
+  ck_assert_uint_eq (n, SC_N_SHARDINGS + 1); /* and DDP */
+  for (guint i = 0; i < SC_N_SHARDINGS; i++)
+    for (guint k = 0; k < i; k++)
+      ck_assert_str_ne (sc_sharding_row ((ScSharding) i)->name, sc_sharding_row ((ScSharding) k)->name);
+}
+END_TEST
+
+static Suite *
+sharding_suite (void)
+{
+  Suite *const suite = suite_create ("sharding");
+  TCase *tc = tcase_create ("worked examples");
+  tcase_add_test (tc, forward_hides_gathers_but_the_first);
+  tcase_add_test (tc, backward_gathers_one_unit_ahead_and_waits_for_the_reduction_before);
+  tcase_add_test (tc, long_reductions_hold_compute);
+  tcase_add_test (tc, figure_1_of_zero_is_whole);
+  tcase_add_test (tc, estimates_of_deepspeed_are_states_and_a_copy);
+  tcase_add_test (tc, fsdp_holds_sixteen_bytes_over_its_ranks);
+  suite_add_tcase (suite, tc);
+  tc = tcase_create ("every strategy");
+  tcase_add_loop_test (tc, every_strategy_sends_what_it_must, 0, G_N_ELEMENTS (cases));
+  tcase_add_loop_test (tc, a_step_leaves_memory_as_it_was, 0, G_N_ELEMENTS (cases));
+  tcase_add_test (tc, higher_stages_take_less);
+  tcase_add_test (tc, every_row_says_what_it_is);
+  suite_add_tcase (suite, tc);
+  tc = tcase_create ("buckets and limits");
+  tcase_add_test (tc, deepspeed_closes_a_bucket_before_what_no_longer_fits);
+  tcase_add_test (tc, pytorch_closes_a_bucket_with_what_fills_it);
+  tcase_add_test (tc, the_first_bucket_of_pytorch_is_small);
+  tcase_add_test (tc, stage_3_gathers_ahead_within_its_limits);
+  suite_add_tcase (suite, tc);
+  return suite;
+}
+
+int
+main (void)
+{
+  SRunner *const runner = srunner_create (sharding_suite ());
+  srunner_run_all (runner, CK_NORMAL);
+  const int failed = srunner_ntests_failed (runner);
+  srunner_free (runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
