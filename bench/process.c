@@ -18,6 +18,8 @@ typedef struct
 static const Case cases[] = {
   { "GPT-3 175B, 64 A100, full recompute", { "dgx-a100-superpod", "megatron-175b-full" }, 150, 60 },
   { "GPT-3 175B, 64 A100, selective + SP", { "dgx-a100-superpod", "megatron-175b-seqsel" }, 150, 60 },
+  { "the same, --detail layer", { "dgx-a100-superpod", "megatron-175b-seqsel", "--detail", "layer" }, 50, 60 },
+  { "the same, --detail stage", { "dgx-a100-superpod", "megatron-175b-seqsel", "--detail", "stage" }, 0, 0 },
   { "Llama 3 70B, 64 H100", { "dgx-h100-8", "llama3-70b" }, 0, 0 },
   { "Llama 3 405B, 512 H100 (dp 4)", { "dgx-h100-superpod", "llama3-405b", "--set", "plan.dp=4", "--set", "plan.global_batch=64" }, 0, 0 },
   { "Llama 3 405B, 2,048 H100 (dp 16)", { "dgx-h100-superpod", "llama3-405b", "--set", "plan.dp=16", "--set", "plan.global_batch=256" }, 0, 0 },

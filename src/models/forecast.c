@@ -57,6 +57,20 @@ check_devices (const ScWorkload *workload, const ScFabric *fabric, GError **erro
   return TRUE;
 }
 
+static gboolean
+check_size (const ScLowerInput *input, GError **error)
+{
+  const double ops = sc_lower_estimate (input);
+  if (ops <= SC_FORECAST_MAX_OPS)
+    return TRUE;
+  g_set_error (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_TOO_LARGE,
+               "about %.0f million operations (%u micro-batches, %u layers, ranks in %u classes), at most %.0f million can be simulated%s:"
+               " fewer micro-batches, layers or different faults",
+               ops / 1e6, sc_workload_microbatches (input->workload), input->workload->model.layers, input->fold->n_classes,
+               SC_FORECAST_MAX_OPS / 1e6, input->detail == SC_DETAIL_KERNEL ? " kernel by kernel" : "");
+  return FALSE;
+}
+
 ScSummary *
 sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScForecastOptions *options, GError **error)
 {
@@ -87,7 +101,7 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
   g_autoptr (ScFold) fold = NULL;
   g_autoptr (ScLowered) lowered = NULL;
   ScLowerInput input;
-  do /* which algorithms the calls take is known once they are made; their links are walked then */
+  do /* which algorithms the calls take is known once they are made, at any level of detail; their links are walked then */
     {
       g_clear_pointer (&lowered, sc_lowered_free);
       g_clear_pointer (&fold, sc_fold_free);
@@ -95,22 +109,18 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
       loads = sc_loads_new (layout, fabric, (const ScNeed *) (gconstpointer) needs->data, needs->len);
       fold = sc_fold_new (layout, fabric, loads, colour, options->class_budget, options->unfolded);
       input = (ScLowerInput) { workload, fabric, layout, loads, fold, items, sizes, 0, options->detail, options->costs != NULL ? options->costs : own_costs };
-      const double ops = sc_lower_estimate (&input);
-      if (ops > SC_FORECAST_MAX_OPS)
-        {
-          g_set_error (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_TOO_LARGE,
-                       "about %.0f million operations (%u micro-batches, %u layers, ranks in %u classes), at most %.0f million can be"
-                       " simulated kernel by kernel: fewer micro-batches, layers or different faults",
-                       ops / 1e6, sc_workload_microbatches (workload), workload->model.layers, fold->n_classes,
-                       SC_FORECAST_MAX_OPS / 1e6);
-          return NULL;
-        }
+      if (!check_size (&input, error))
+        return NULL;
+      input.detail = SC_DETAIL_STAGE;
       lowered = sc_lower (&input);
-      if (lowered->needs->len > 0)
+      input.detail = options->detail;
+      if (lowered->needs->len == 0 && options->detail != SC_DETAIL_STAGE)
         {
-          g_array_append_vals (needs, lowered->needs->data, lowered->needs->len);
-          sc_needs_sort (needs);
+          sc_lowered_free (lowered);
+          lowered = sc_lower (&input);
         }
+      g_array_append_vals (needs, lowered->needs->data, lowered->needs->len);
+      sc_needs_sort (needs);
     }
   while (lowered->needs->len > 0);
   ScTrace *const trace = options->links ? sc_engine_run_metered (lowered->program, &inner)

@@ -436,12 +436,13 @@ sc_lower_estimate (const ScLowerInput *in)
 {
   const ScStepItems *const s = in->items;
   const ScPlan *const p = &in->workload->plan;
-  const gboolean merged = in->detail != SC_DETAIL_KERNEL;
   const double few = 12; /* ops of two merged passes */
-  const double embedding = merged ? few : estimate_passes (&s->embedding), head = merged ? few : estimate_passes (&s->head);
+  const double merged = in->detail == SC_DETAIL_LAYER ? few : 0, whole = in->detail == SC_DETAIL_STAGE ? few : 0;
+  const gboolean kernels = in->detail == SC_DETAIL_KERNEL;
+  const double embedding = kernels ? estimate_passes (&s->embedding) : merged, head = kernels ? estimate_passes (&s->head) : merged;
   g_autofree double *layer = g_new (double, s->kinds->n);
   for (guint k = 0; k < s->kinds->n; k++)
-    layer[k] = merged ? few : estimate_passes (&s->layers[k]);
+    layer[k] = kernels ? estimate_passes (&s->layers[k]) : merged;
   const double boundary = p->pp > 1 ? 26 : 0; /* two sends, two receives, with their events and buffers */
   double ops = 0;
   for (guint32 k = 0; k < in->fold->n_classes; k++)
@@ -454,7 +455,7 @@ sc_lower_estimate (const ScLowerInput *in)
           const guint first = sc_stage_first_layer (in->sizes, stage);
           for (guint i = first; i < first + in->sizes->layers[stage]; i++)
             each += layer[s->kinds->of_layer[i]];
-          each += boundary + (stage == 0 ? embedding : 0) + (stage == in->sizes->n_virtual - 1 ? head : 0);
+          each += whole + boundary + (stage == 0 ? embedding : 0) + (stage == in->sizes->n_virtual - 1 ? head : 0);
         }
       ops += each * sc_workload_microbatches (in->workload) * p->vpp / sc_plan_chunks (p);
     }
