@@ -356,9 +356,7 @@ static gboolean
 fail_framework (const ScJson *json, const cJSON *object, const Software *software, GError **error)
 {
   /* Frameworks of the published vocabulary. */
-  static const char *const later[] = { "nanotron",   "nemo",       "llm-foundry", "deepspeed", "internevo",
-                                       "litgpt",     "torchtitan", "torchtune",   "fsdp1",     "llm.c",
-                                       "colossalai", "xtuner",     NULL };
+  static const char *const later[] = { "nemo", "internevo", "litgpt", "torchtune", "llm.c", "colossalai", "xtuner", NULL };
 
   g_autoptr (GPtrArray) names = g_ptr_array_new ();
   g_autoptr (GString) all = g_string_new (NULL);

@@ -207,7 +207,7 @@ static const struct
   { "model.family=mixtrale", "(did you mean \"mixtral\"?)" },
   { "model.extra={\"activation\":\"squared-relu\"}", "/model/extra: found an object, but this key is not modelled yet" },
   { "model.params_b=0.5", "/model/params_b: found 0.5, but the model has 0.409 billion" },
-  { "software.framework=nanotron", "/software/framework: found \"nanotron\", which is not modelled yet" },
+  { "software.framework=internevo", "/software/framework: found \"internevo\", which is not modelled yet" },
   { "software.framework=megatron-ml", "/software/framework: found \"megatron-ml\", did you mean \"megatron-lm\"?" },
   { "software.framework=megatron-lm software.version=\"2019\"",
     "/software/version: found \"2019\", expected one of 2021, 2022" },

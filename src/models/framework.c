@@ -91,8 +91,181 @@ static const ScFramework megatron_core = {
   .fp32_main_grads = TRUE,
 };
 
+/* ---- PyTorch and what is built on it ---- */
+
+/* HBM traffic of an owned parameter.  AdamW in multi-tensor kernels over fp32, one for each line of it: decay 8, first moment 12, second 8 + 16,
+ * root 8, correction 8, epsilon 8, update 16; fused into one: 28.  Norm 4, clip 8. */
+#define FOREACH_ADAMW_BYTES (84 + 12)
+#define FUSED_ADAMW_BYTES   (28 + 12)
+
+/* nanotron.  The Ultra-Scale Playbook's sweep on H100 shows 4.4 ms for a layer's forward and backward at tp up to 8, whatever its size. */
+#define NANOTRON_PASS_S 4.4e-3
+#define NANOTRON_OPS_FORWARD 15
+#define NANOTRON_OPS_BACKWARD 34
+#define NANOTRON_BACKWARD_S (NANOTRON_PASS_S / (2 * NANOTRON_OPS_FORWARD + NANOTRON_OPS_BACKWARD))
+
+static const ScFramework pytorch_eager = {
+  .name = "pytorch",
+  .version = "eager",
+  .summary = "PyTorch modules as transformers has them, a kernel for each operation: RMSNorm, rotary and SwiGLU written out, loss in fp32; "
+             "DistributedDataParallel with autocast, or FSDP2",
+  .source = "transformers models/llama/modeling_llama.py; torch/optim/adamw.py (foreach), bytes by counting its kernels; host's pace assumed",
+  .host_assumed = TRUE,
+  .host_forward_s = HOST_FORWARD_S,
+  .host_backward_s = HOST_BACKWARD_S,
+  .host_p2p_s = HOST_P2P_CORE_S,
+  .eager_norm = TRUE,
+  .torch_loss = TRUE,
+  .flash = SC_FLASH_2,
+  .recompute_stops_early = TRUE,
+  .optimizer_bytes_per_param = FOREACH_ADAMW_BYTES,
+  .buckets = SC_BUCKETS_TORCH,
+  .fsdp = 2,
+};
+
+static const ScFramework fsdp1_eager = {
+  .name = "fsdp1",
+  .version = "eager",
+  .summary = "The same with FSDP1: gathered in place, gradients flattened, at most two units ahead",
+  .source = "torch/distributed/fsdp/_runtime_utils.py; the rest as pytorch eager",
+  .host_assumed = TRUE,
+  .host_forward_s = HOST_FORWARD_S,
+  .host_backward_s = HOST_BACKWARD_S,
+  .host_p2p_s = HOST_P2P_CORE_S,
+  .eager_norm = TRUE,
+  .torch_loss = TRUE,
+  .flash = SC_FLASH_2,
+  .recompute_stops_early = TRUE,
+  .optimizer_bytes_per_param = FOREACH_ADAMW_BYTES,
+  .buckets = SC_BUCKETS_TORCH,
+  .fsdp = 1,
+};
+
+static const ScFramework torchtitan_eager = {
+  .name = "torchtitan",
+  .version = "eager",
+  .summary = "torchtitan without torch.compile: eager modules, FSDP2 that keeps the last layer gathered",
+  .source = "pytorch/torchtitan torchtitan/models/llama/model.py, torchtitan/parallelisms/parallelize_llama.py of 2024; host's pace assumed",
+  .host_assumed = TRUE,
+  .host_forward_s = HOST_FORWARD_S,
+  .host_backward_s = HOST_BACKWARD_S,
+  .host_p2p_s = HOST_P2P_CORE_S,
+  .eager_norm = TRUE,
+  .torch_loss = TRUE,
+  .flash = SC_FLASH_2,
+  .recompute_stops_early = TRUE,
+  .optimizer_bytes_per_param = FOREACH_ADAMW_BYTES,
+  .buckets = SC_BUCKETS_TORCH,
+  .fsdp = 2,
+  .fsdp_keeps_last = TRUE,
+};
+
+static const ScFramework torchtitan_compiled = {
+  .name = "torchtitan",
+  .version = "compiled",
+  .summary = "torchtitan of 2024 with torch.compile on each block: norms, rotary, SwiGLU and residuals fused, the loss as it is; FSDP2 that keeps the last "
+             "layer gathered",
+  .source = "pytorch/torchtitan docs/performance.md, benchmarks/llama3_h100_202412_torchtitan.md, torchtitan/parallelisms/parallelize_llama.py; "
+            "host's pace assumed",
+  .host_assumed = TRUE,
+  .host_forward_s = HOST_FORWARD_S,
+  .host_backward_s = HOST_BACKWARD_S,
+  .host_p2p_s = HOST_P2P_CORE_S,
+  .fused_bias = TRUE,
+  .fused_gelu = TRUE,
+  .fused_dropout_add = TRUE,
+  .fused_softmax = TRUE,
+  .fused_rope = TRUE,
+  .torch_loss = TRUE,
+  .flash = SC_FLASH_2,
+  .recompute_stops_early = TRUE,
+  .optimizer_bytes_per_param = FOREACH_ADAMW_BYTES,
+  .buckets = SC_BUCKETS_TORCH,
+  .fsdp = 2,
+  .fsdp_keeps_last = TRUE,
+};
+
+static const ScFramework llm_foundry = {
+  .name = "llm-foundry",
+  .version = "v0.0.4",
+  .summary = "llm-foundry's MPT on Composer: FSDP1, Triton's flash attention, low-precision LayerNorm, GELU alone, cross entropy fused as "
+             "FlashAttention has it",
+  .source = "mosaicml/llm-foundry v0.0.4 llmfoundry/models/mpt, mosaicml/composer composer/optim/decoupled_weight_decay.py, bytes by counting its kernels; "
+            "host's pace assumed",
+  .host_assumed = TRUE,
+  .host_forward_s = HOST_FORWARD_S,
+  .host_backward_s = HOST_BACKWARD_S,
+  .host_p2p_s = HOST_P2P_CORE_S,
+  .flash = SC_FLASH_TRITON,
+  .fused_loss = TRUE,
+  .torch_loss = TRUE,
+  .recompute_stops_early = TRUE,
+  .optimizer_bytes_per_param = 92 + 12, /* DecoupledAdamW: moments 20 and 24, root and epsilon 24, decay 8, update 16; norm, clip */
+  .buckets = SC_BUCKETS_TORCH,
+  .fsdp = 1,
+};
+
+static const ScFramework deepspeed_2023 = {
+  .name = "deepspeed",
+  .version = "2023",
+  .summary = "transformers' eager modules under DeepSpeed: ZeRO 1 to 3, its fused Adam on fp32 copies",
+  .source = "deepspeed/runtime/zero, deepspeed/ops/adam/fused_adam.py: gradients to fp32 6 bytes, norm 4, unscale and clip 8, Adam 28, weights to 16 bits "
+            "6; modules as pytorch eager; host's pace assumed",
+  .host_assumed = TRUE,
+  .host_forward_s = HOST_FORWARD_S,
+  .host_backward_s = HOST_BACKWARD_S,
+  .host_p2p_s = HOST_P2P_CORE_S,
+  .eager_norm = TRUE,
+  .torch_loss = TRUE,
+  .flash = SC_FLASH_2,
+  .recompute_stops_early = TRUE,
+  .optimizer_bytes_per_param = 52,
+  .buckets = SC_BUCKETS_DEEPSPEED,
+  .fsdp = 2,
+  .zero_all_reduces = TRUE,
+};
+
+static const ScFramework nanotron_2024 = {
+  .name = "nanotron",
+  .version = "2024",
+  .summary = "nanotron: Triton RMSNorm, FlashAttention's rotary, SwiGLU in two kernels, gradients added in fp32, backward collectives of tensor "
+             "parallelism beside products",
+  .source = "huggingface/nanotron src/nanotron/models/llama.py, src/nanotron/parallel/tensor_parallel; the host's pace from the Ultra-Scale Playbook's sweep",
+  .host_forward_s = 2 * NANOTRON_BACKWARD_S,
+  .host_backward_s = NANOTRON_BACKWARD_S,
+  .host_p2p_s = HOST_P2P_2021_S,
+  .fused_rope = TRUE,
+  .async_tp_backward = TRUE,
+  .flash = SC_FLASH_2,
+  .recompute_stops_early = TRUE,
+  .optimizer_bytes_per_param = FUSED_ADAMW_BYTES + 6,
+  .fp32_main_grads = TRUE,
+};
+
+/* The Triton kernel, which MPT needed for its biases (attn_impl: triton): FlashAttention-2 is 1.3 to 2.5 times as fast (arXiv 2307.08691,
+ * section 4.1). */
+#define TRITON_RATE 0.6
+
+/* H100, causal, head dimension 128 (arXiv 2407.08608, figures 5 and 6): 335 of FlashAttention-3's 616 TFLOP/s forward, 322 of 561 backward. */
+#define FLASH_2_ON_HOPPER          0.55
+#define FLASH_2_ON_HOPPER_BACKWARD 0.57
+
+double
+sc_flash_rate (ScFlash flash, gboolean hopper, gboolean backward)
+{
+  const double second = !hopper ? 1 : backward ? FLASH_2_ON_HOPPER_BACKWARD : FLASH_2_ON_HOPPER;
+  switch (flash)
+    {
+    case SC_FLASH_2: return second;
+    case SC_FLASH_TRITON: return second * TRITON_RATE;
+    case SC_FLASH_DEVICE:
+    default: return 1;
+    }
+}
+
 static const ScFramework *const frameworks[] = {
-  &megatron_lm_2021, &megatron_lm_2022, &megatron_deepspeed_2022, &megatron_core, NULL,
+  &megatron_lm_2021, &megatron_lm_2022,  &megatron_deepspeed_2022, &megatron_core, &pytorch_eager,  &fsdp1_eager,
+  &torchtitan_eager, &torchtitan_compiled, &llm_foundry,           &deepspeed_2023, &nanotron_2024, NULL,
 };
 
 const ScFramework *const *

@@ -4,6 +4,17 @@
 #pragma once
 #include <glib.h>
 
+/* What a framework's flash attention is.  Devices have that of FlashAttention-3 or cuDNN on Hopper and later, of FlashAttention-2 before. */
+typedef enum
+{
+  SC_FLASH_DEVICE, /* as good as the device's */
+  SC_FLASH_2,      /* FlashAttention-2, also where there is a better one */
+  SC_FLASH_TRITON, /* FlashAttention in Triton, of 2023 */
+} ScFlash;
+
+/* Rate of its kernels relative to the device's, @hopper: of that generation or later. */
+double sc_flash_rate (ScFlash flash, gboolean hopper, gboolean backward);
+
 /* How gradients are put together for their reduction. */
 typedef enum
 {
@@ -20,6 +31,7 @@ typedef struct
   const char *source;
 
   /* host */
+  gboolean host_assumed;  /* nothing of its own was measured */
   double host_forward_s;  /* host time to issue one op of forward */
   double host_backward_s; /* ... of backward, which autograd runs in C++ */
   double host_p2p_s;      /* extra host time of one pipeline send or receive */
@@ -31,6 +43,9 @@ typedef struct
   gboolean fused_softmax;      /* scale + mask + softmax in one kernel (unfused attention only) */
   gboolean fused_rope;
   gboolean fused_loss;         /* cross entropy in few passes, two small all-reduces instead of three */
+  ScFlash  flash;              /* generation of its flash attention */
+  gboolean eager_norm;         /* an RMSNorm is written out in tensor operations, each a kernel */
+  gboolean torch_loss;         /* PyTorch's cross entropy: in fp32, or, if fused, on the 16-bit logits in place */
   gboolean fused_wgrad;        /* weight gradients accumulate inside the GEMM; else a separate add per micro-batch */
   gboolean async_tp_backward;  /* the backward TP collective runs under the weight-gradient GEMM */
   gboolean recompute_stops_early; /* recompute skips what only the layer's output needs (PyTorch's non-reentrant checkpoint) */

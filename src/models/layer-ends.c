@@ -135,7 +135,8 @@ embedding_weights (Pass *p)
   sc_pass_temp (p, p->e * table);
   sc_pass_elementwise (p, "embedding gradient zero", p->e * table);
   sc_pass_operation (p, "embedding gradient", SC_OP_EMBEDDING_BACKWARD, table_full_bytes (p) + 8 * table_width (p) * p->t, 0);
-  sc_pass_elementwise (p, "embedding gradient add", (p->e + 2 * p->grad) * table);
+  if (sc_pass_adds_gradients (p))
+    sc_pass_elementwise (p, "embedding gradient add", (p->e + 2 * p->grad) * table);
   sc_pass_temp (p, -p->e * table);
   if (p->sp)
     sc_pass_temp (p, -table_full_bytes (p));
@@ -200,6 +201,42 @@ loss_reduce (Pass *p, const char *name)
     sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_REDUCE, name, 4 * p->t);
 }
 
+/* Eager: a copy in fp32 and its logarithmic softmax, which is kept.  Fused: twice over the logits, which are kept. */
+static void
+torch_loss_forward (Pass *p, double n)
+{
+  if (p->fw->fused_loss)
+    {
+      sc_pass_operation (p, "cross entropy", SC_OP_CROSS_ENTROPY, 2 * p->e * n, 0);
+      loss_reduce (p, "loss sums");
+      return;
+    }
+  sc_pass_mem (p, SC_MEM_LOGITS, 4 * n);
+  sc_pass_operation (p, "loss: to fp32", SC_OP_CAST, (p->e + 4) * n, 0);
+  sc_pass_mem (p, SC_MEM_LOGITS, 4 * n);
+  sc_pass_operation (p, "loss: log-softmax", SC_OP_SOFTMAX, 8 * n, 0);
+  loss_reduce (p, "loss sums");
+  sc_pass_mem (p, SC_MEM_LOGITS, -(4 + p->e) * n);
+}
+
+/* To the gradient of the logits in 16 bits. */
+static void
+torch_loss_backward (Pass *p, double n)
+{
+  if (p->fw->fused_loss)
+    {
+      sc_pass_elementwise (p, "cross entropy backward", 2 * p->e * n); /* in place */
+      return;
+    }
+  sc_pass_mem (p, SC_MEM_LOGITS, 8 * n);
+  sc_pass_elementwise (p, "loss: gradient of the choice", 4 * n);
+  sc_pass_operation (p, "loss: log-softmax backward", SC_OP_SOFTMAX_BACKWARD, 12 * n, 0);
+  sc_pass_mem (p, SC_MEM_LOGITS, -8 * n);
+  sc_pass_mem (p, SC_MEM_LOGITS, p->e * n);
+  sc_pass_operation (p, "loss: gradient to 16 bits", SC_OP_CAST, (4 + p->e) * n, 0);
+  sc_pass_mem (p, SC_MEM_LOGITS, -4 * n);
+}
+
 void
 sc_head_forward (const ScLayerShape *shape, GArray *items)
 {
@@ -216,6 +253,11 @@ sc_head_forward (const ScLayerShape *shape, GArray *items)
   if (p.model->head_bias && !p.fw->fused_bias)
     sc_pass_elementwise (&p, "logits bias", 2 * p.e * n);
 
+  if (p.fw->torch_loss)
+    {
+      torch_loss_forward (&p, n);
+      return;
+    }
   /* Cross entropy over a split vocabulary works on an fp32 copy, which becomes the softmax that backward needs. */
   sc_pass_mem (&p, SC_MEM_LOGITS, 4 * n);
   if (p.fw->fused_loss)
@@ -241,21 +283,30 @@ sc_head_forward (const ScLayerShape *shape, GArray *items)
 }
 
 static void
+loss_backward (Pass *p, double n)
+{
+  sc_pass_mem (p, SC_MEM_LOGITS, p->e * n);
+  if (p->fw->fused_loss)
+    sc_pass_elementwise (p, "loss backward", (4 + p->e) * n);
+  else
+    {
+      sc_pass_elementwise (p, "loss backward", 8 * n); /* in place: times the gradient of the loss */
+      sc_pass_operation (p, "loss: gradient to 16 bits", SC_OP_CAST, (4 + p->e) * n, 0);
+    }
+  sc_pass_mem (p, SC_MEM_LOGITS, -4 * n);
+}
+
+static void
 head_backward (const ScLayerShape *shape, Part part, GArray *items)
 {
   Pass p = sc_pass_new (shape, items, SC_TIME_BACKWARD);
   p.part = part;
   const double width = vocab_rank (&p);
   const double n = p.t * width;
-  sc_pass_mem (&p, SC_MEM_LOGITS, p.e * n);
-  if (p.fw->fused_loss)
-    sc_pass_elementwise (&p, "loss backward", (4 + p.e) * n);
+  if (p.fw->torch_loss)
+    torch_loss_backward (&p, n);
   else
-    {
-      sc_pass_elementwise (&p, "loss backward", 8 * n); /* in place: times the gradient of the loss */
-      sc_pass_operation (&p, "loss: gradient to 16 bits", SC_OP_CAST, (4 + p.e) * n, 0);
-    }
-  sc_pass_mem (&p, SC_MEM_LOGITS, -4 * n);
+    loss_backward (&p, n);
   if (part == PART_WHOLE)
     logits_bias_gradient (&p, n);
   sc_pass_column_backward_from (&p, &linear_head, table_width (&p), width);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* layer-linear.c - linear layers split over the tensor-parallel group, norms, residuals. */
 #include "models/layer-pass.h"
+#include "models/sharding.h"
 
 /* Bytes of a tensor @width wide over all tokens, and of this rank's rows of it. */
 static double
@@ -66,6 +67,15 @@ sc_pass_row_forward (Pass *p, const Linear *l, double n_in)
   sc_pass_temp (p, -sc_pass_full_bytes (p));
 }
 
+/* Are gradients added to those of other micro-batches, or into a buffer that is always there? */
+gboolean
+sc_pass_adds_gradients (const Pass *p)
+{
+  if (p->fw->fp32_main_grads)
+    return TRUE;
+  return !sc_sharding_row (p->plan->sharding)->grads && p->plan->global_batch / p->plan->dp > p->plan->micro_batch;
+}
+
 void
 sc_pass_weight_gradient_over (Pass *p, const Linear *l, double n_out, double n_in, double rows)
 {
@@ -73,6 +83,11 @@ sc_pass_weight_gradient_over (Pass *p, const Linear *l, double n_out, double n_i
   if (p->fw->fused_wgrad)
     {
       sc_pass_kernel (p, sc_kernel_gemm_accumulate (l->wgrad, p->plan->dtype, p->plan->grad_dtype, m, n, k));
+      return;
+    }
+  if (!sc_pass_adds_gradients (p)) /* what the product makes is the gradient */
+    {
+      sc_pass_gemm (p, l->wgrad, SC_GEMM_NT, n_out, n_in, rows);
       return;
     }
   sc_pass_temp (p, p->e * n_out * n_in);
@@ -177,15 +192,36 @@ sc_pass_row_backward (Pass *p, const Linear *l, double n_in)
   sc_pass_temp (p, -gathered);
 }
 
+/* Bytes of an RMSNorm that is written out, for each element (transformers' LlamaRMSNorm): to fp32 6, square 8, mean 4, scale 8, to 16 bits 6,
+ * weight 4; backward: weight and its gradient 8, to fp32 6, scale and its gradient 20, square and mean 20, sum 12, to 16 bits 6. */
+#define EAGER_RMSNORM_BYTES 36
+#define EAGER_RMSNORM_BACKWARD_BYTES 72
+
+static gboolean
+norm_is_written_out (const Pass *p)
+{
+  return p->fw->eager_norm && p->model->norm == SC_NORM_RMSNORM;
+}
+
 void
 sc_pass_norm_forward (Pass *p, const char *name)
 {
+  if (norm_is_written_out (p))
+    {
+      sc_pass_elementwise (p, name, EAGER_RMSNORM_BYTES / p->e * sc_pass_rows_bytes (p));
+      return;
+    }
   sc_pass_operation (p, name, p->model->norm == SC_NORM_RMSNORM ? SC_OP_RMSNORM : SC_OP_LAYERNORM, 2 * sc_pass_rows_bytes (p), p->model->hidden);
 }
 
 void
 sc_pass_norm_backward (Pass *p, const char *name)
 {
+  if (norm_is_written_out (p))
+    {
+      sc_pass_elementwise (p, name, EAGER_RMSNORM_BACKWARD_BYTES / p->e * sc_pass_rows_bytes (p));
+      return;
+    }
   sc_pass_operation (p, name, p->model->norm == SC_NORM_RMSNORM ? SC_OP_RMSNORM_BACKWARD : SC_OP_LAYERNORM_BACKWARD, 3 * sc_pass_rows_bytes (p),
              p->model->hidden);
 }

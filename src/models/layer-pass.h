@@ -124,6 +124,7 @@ void sc_pass_column_weights_from (Pass *p, const Linear *l, double n_in, double 
 void sc_pass_row_forward (Pass *p, const Linear *l, double n_in);
 void sc_pass_row_backward (Pass *p, const Linear *l, double n_in);
 void sc_pass_row_weights (Pass *p, const Linear *l, double n_in, Tensor input);
+gboolean sc_pass_adds_gradients (const Pass *p);
 void sc_pass_weight_gradient (Pass *p, const Linear *l, double n_out, double n_in);
 void sc_pass_weight_gradient_over (Pass *p, const Linear *l, double n_out, double n_in, double rows); /* of @rows tokens, not of all */
 void sc_pass_norm_forward (Pass *p, const char *name);

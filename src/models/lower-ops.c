@@ -82,6 +82,16 @@ product_weights (const ScKernel *k)
   return k->layout == SC_GEMM_NT ? -groups * (double) k->m * (double) k->n : groups * (double) k->n * (double) k->k;
 }
 
+/* Of the framework's own kernel relative to what is priced. */
+static double
+kernel_rate (const ScFramework *fw, const ScDevice *device, const ScKernel *k)
+{
+  const gboolean backward = k->class == SC_KERNEL_FLASH_BACKWARD;
+  if (k->class != SC_KERNEL_FLASH_FORWARD && !backward)
+    return 1;
+  return sc_flash_rate (fw->flash, g_strcmp0 (device->family, "hopper") == 0 || g_strcmp0 (device->family, "blackwell") == 0, backward);
+}
+
 Priced
 sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, double speed, double host_factor, double factor)
 {
@@ -104,11 +114,12 @@ sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, doub
         {
           ScCostCache *const costs = l->in->costs;
           const ScCost cost = costs != NULL ? sc_cost_cache_get (costs, device, &item->kernel, speed) : sc_kernel_cost (device, &item->kernel, speed);
-          p.value = sc_time_from_s (cost.seconds * factor);
+          const double seconds = cost.seconds * factor / kernel_rate (l->in->workload->framework, device, &item->kernel);
+          p.value = sc_time_from_s (seconds);
           p.memory = memory_set (l, sum);
           p.weights = product_weights (&item->kernel);
           p.label = sc_lower_label (l, item->kernel.name);
-          ret.grade_s[cost.grade] += cost.seconds * factor;
+          ret.grade_s[cost.grade] += seconds;
         }
       else if (item->kind != SC_ITEM_COLLECTIVE_WAIT)
         p.label = sc_lower_label (l, item->name);

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* optimizer.c - the optimizer step of one rank. */
 #include "models/layer-pass.h"
+#include "models/sharding.h"
 
 /* Adam, fused: reads gradient, master weight and two moments in fp32, writes the three and the 16-bit weight
  * (MODELLING 4.5); of fp32 weights there is no copy. */
 static double
-adam_bytes (ScDtype dtype)
+adam_bytes (const Pass *p)
 {
-  return dtype == SC_DTYPE_FP32 ? 28 : 30;
+  return p->plan->dtype == SC_DTYPE_FP32 || sc_sharding_of (p->plan->sharding, p->fw)->fp32_weights ? 28 : 30;
 }
 
 void
 sc_optimizer_step (const ScLayerShape *shape, double held, double owned, GArray *items)
 {
   Pass p = sc_pass_new (shape, items, SC_TIME_OPTIMIZER);
-  const double norm = 4, adam = adam_bytes (p.plan->dtype);
+  const double norm = 4, adam = adam_bytes (&p);
   const double rest = p.fw->optimizer_bytes_per_param - norm - adam;
   sc_pass_operation (&p, "gradient norm", SC_OP_GRADIENT_NORM, norm * owned, 0);
   if (rest > 0)

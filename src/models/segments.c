@@ -124,7 +124,7 @@ segments_add_gap (const ScSegments *s, GArray *out, const ScActor *actor, guint3
   segments_add (out, from, to, SC_TIME_HOST, SC_NONE, TRUE);
 }
 
-/* What another stream did between @from and @to, up to its @op, seen from one that stood behind it: its calls, and why
+/* What another stream did between @from and @to, up to its @op, seen from one that stood behind it: its calls and copies, and why
  * they did not come sooner.  @next: its next kernel, which began at @to, or SC_NONE. */
 static void
 segments_add_stream (const ScSegments *s, GArray *out, const ScActor *actor, guint32 op, guint32 next, ScTime from, ScTime to,
@@ -134,7 +134,7 @@ segments_add_stream (const ScSegments *s, GArray *out, const ScActor *actor, gui
   g_autoptr (GArray) calls = g_array_new (FALSE, FALSE, sizeof (guint32)); /* newest first */
   for (; op != SC_NONE; op = s->previous[op])
     {
-      if (segments_op (s, op)->kind != SC_OP_CALL)
+      if (!is_kernel (segments_op (s, op)))
         continue;
       if (trace->spans[op].end <= from)
         break;
@@ -149,7 +149,10 @@ segments_add_stream (const ScSegments *s, GArray *out, const ScActor *actor, gui
       const ScTime start = CLAMP (trace->spans[call].start, now, to);
       const ScTime end = CLAMP (trace->spans[call].end, start, to);
       segments_add_gap (s, out, actor, call, now, start, depth);
-      segments_add_call (s, out, call, start, end, TRUE);
+      if (segments_op (s, call)->kind == SC_OP_CALL)
+        segments_add_call (s, out, call, start, end, TRUE);
+      else
+        segments_add (out, start, end, (ScTimeKind) segments_op (s, call)->tag, call, TRUE);
       now = end;
     }
   if (next != SC_NONE)

@@ -37,6 +37,44 @@ ddp_begin (Lower *l)
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, params * sc_dtype_bytes (l->plan->grad_dtype));
 }
 
+/* With autocast the fp32 weights are cast for each forward; the copies live until its backward has used them, and its gradients are cast back. */
+static double
+cast_params (const Lower *l, const ScSlot *slot, guint unit)
+{
+  if (l->plan->dtype == SC_DTYPE_FP32)
+    return 0;
+  return (double) sc_lower_unit_params (l, slot->chunk, unit, FALSE) + (double) sc_lower_unit_params (l, slot->chunk, unit, TRUE);
+}
+
+static gboolean
+ddp_by_units (const Lower *l, const ScSlot *slot, gboolean last)
+{
+  return l->plan->dtype != SC_DTYPE_FP32 || sc_bucket_by_units (l, slot, last);
+}
+
+static void
+ddp_before_unit (Lower *l, const ScSlot *slot, guint unit, gboolean last)
+{
+  const double params = cast_params (l, slot, unit), bytes = sc_dtype_bytes (l->plan->dtype);
+  sc_bucket_before_unit (l, slot, unit, last);
+  if (slot->pass != SC_PASS_FORWARD)
+    return;
+  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, bytes * params);
+  sc_lower_put_copy (l, SC_STREAM_COMPUTE, SC_TIME_FORWARD, "cast weights", (4 + bytes) * params);
+}
+
+static void
+ddp_after_unit (Lower *l, const ScSlot *slot, guint unit, gboolean last)
+{
+  const double params = cast_params (l, slot, unit), bytes = sc_dtype_bytes (l->plan->dtype);
+  if (slot->pass == SC_PASS_BACKWARD || slot->pass == SC_PASS_WEIGHT)
+    {
+      sc_lower_put_copy (l, SC_STREAM_COMPUTE, SC_TIME_BACKWARD, "cast gradients", (bytes + 4) * params);
+      sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, -bytes * params);
+    }
+  sc_bucket_after_unit (l, slot, unit, last);
+}
+
 /* Every micro-batch may be reduced, where nobody asked for no_sync(). */
 static gboolean
 ddp_check (const ScWorkload *workload, GError **error)
@@ -48,11 +86,11 @@ ddp_check (const ScWorkload *workload, GError **error)
 
 static const ScShardingSteps ddp_steps = {
   .begin = ddp_begin,
-  .by_units = sc_bucket_by_units,
+  .by_units = ddp_by_units,
   .by_products = sc_bucket_by_products,
-  .before_unit = sc_bucket_before_unit,
+  .before_unit = ddp_before_unit,
   .before_product = sc_bucket_before_product,
-  .after_unit = sc_bucket_after_unit,
+  .after_unit = ddp_after_unit,
   .after_slot = sc_bucket_after_slot,
   .before_optimizer = sc_bucket_before_optimizer,
   .reduce = ddp_reduce,

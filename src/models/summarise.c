@@ -269,8 +269,9 @@ summarise_assumptions (ScSummary *s, const ScLowerInput *in)
       if (is_used (in->fabric, n, NULL))
         add_assumed (s->assumptions, n->name, numbers, G_N_ELEMENTS (numbers));
     }
-  g_ptr_array_add (s->assumptions, g_strdup_printf ("host pace of %s %s: fitted on small single-node runs",
-                                                    in->workload->framework->name, in->workload->framework->version));
+  const ScFramework *const fw = in->workload->framework;
+  g_ptr_array_add (s->assumptions, g_strdup_printf ("host pace of %s %s: %s", fw->name, fw->version,
+                                                    fw->host_assumed ? "assumed, as of Megatron's modules" : "fitted on small single-node runs"));
   const ScPlan *const plan = &in->workload->plan;
   if (plan->profile.n > 0)
     g_ptr_array_add (s->assumptions, g_strdup_printf ("passes%s last as the workload says; %soptimizer and communication are ours",
