@@ -7,6 +7,7 @@
 #include <math.h>
 #include "describe.h"
 #include "json-out.h"
+#include "models/packing.h"
 #include "report.h"
 
 #ifndef PACKAGE_VERSION
@@ -170,6 +171,23 @@ add_plan (const ScSummary *s, cJSON *workload)
 }
 
 static void
+add_documents (const ScPacking *p, cJSON *workload)
+{
+  if (p == NULL)
+    return;
+  cJSON *o = cJSON_AddObjectToObject (workload, "documents");
+  cJSON_AddNumberToObject (o, "packed", (double) p->documents);
+  cJSON_AddNumberToObject (o, "mean_length", p->mean_length);
+  cJSON_AddNumberToObject (o, "fill", p->fill);
+  cJSON_AddNumberToObject (o, "attention_share", p->share[0]);
+  add_unsigned (o, "kinds", p->n_kinds);
+  cJSON_AddNumberToObject (o, "least_microbatch", p->least);
+  cJSON_AddNumberToObject (o, "most_microbatch", p->most);
+  add_unsigned (o, "ranks", p->ranks);
+  cJSON_AddNumberToObject (o, "busiest_rank", p->rank);
+}
+
+static void
 add_workload (const ScSummary *s, cJSON *root)
 {
   const ScWorkload *w = s->workload;
@@ -181,6 +199,7 @@ add_workload (const ScSummary *s, cJSON *root)
   sc_json_add_text (o, "framework_version", w->framework != NULL ? w->framework->version : NULL);
   add_model (s, o);
   add_plan (s, o);
+  add_documents (w->packing, o);
 }
 
 /* The parts of the step, twice: in seconds to read, in picoseconds to add up. */

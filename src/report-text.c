@@ -5,6 +5,7 @@
 #endif
 #include <string.h>
 #include "describe.h"
+#include "models/packing.h"
 #include "report.h"
 #include "units.h"
 
@@ -524,6 +525,24 @@ write_evidence (const ScSummary *s, GString *out)
 }
 
 static void
+write_documents (const ScWorkload *w, GString *out)
+{
+  const ScPacking *const p = w->packing;
+  if (p == NULL)
+    return;
+  g_autofree char *n = sc_format_count ((double) p->documents), *mean = sc_format_count (p->mean_length);
+  const guint sequences = p->microbatches * w->plan.micro_batch * p->ranks;
+  g_autoptr (GString) line = g_string_new (NULL);
+  g_string_append_printf (line, "%s of %s tokens in the mean, packed into %u sequences, %.1f %% full; %.3g %% of the attention of whole sequences", n, mean,
+                          sequences, 100 * p->fill, 100 * p->share[0]);
+  g_string_append_printf (line, "; micro-batches from %.2f to %.2f of the mean, in %u kind%s", p->least, p->most, p->n_kinds, p->n_kinds == 1 ? "" : "s");
+  if (p->ranks > 1)
+    g_string_append_printf (line, "; every data-parallel rank as the busiest, %.1f %% above the mean", 100 * (p->rank - 1));
+  g_string_append (out, "\nDocuments   ");
+  sc_append_wrapped (out, line->str, 12, 12, WIDTH);
+}
+
+static void
 write_model (const ScSummary *s, GString *out)
 {
   g_autofree char *params = sc_format_count ((double) s->params);
@@ -532,6 +551,7 @@ write_model (const ScSummary *s, GString *out)
   sc_describe_model (s->workload, line);
   g_string_append (out, "\nModel       ");
   sc_append_wrapped (out, line->str, 12, 12, WIDTH);
+  write_documents (s->workload, out);
   if (s->workload->framework != NULL)
     g_string_append_printf (out, "\nFramework   %s %s, %s attention", s->workload->framework->name,
                             s->workload->framework->version, sc_attention_word (s->workload->plan.attention));

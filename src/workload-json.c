@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* workload-json.c - workload files: what is trained, and by which plan, in the vocabulary of published tables. */
 #include "workload-json.h"
+#include "documents-json.h"
 #include "library.h"
+#include "models/packing.h"
 #include "models/recompute.h"
 #include "models/sharding.h"
 #include "override.h"
@@ -337,6 +339,8 @@ static const ScField workload_fields[] = {
   { "model", SC_FIELD_OTHER, .table = &sc_model_table, .help = "an object, the model" },
   { "seq", SC_FIELD_COUNT, .min = 1, .max = 10000000, .offset = offsetof (ScWorkload, seq),
     .help = "Tokens per sequence" },
+  { "seq_lengths", SC_FIELD_OTHER, .derived = "one document fills each sequence",
+    .help = "Lengths of documents that are packed into sequences: an array of [length, count], or a text file with one in each line" },
   { "plan", SC_FIELD_OTHER, .table = &sc_plan_table, .help = "an object, the plan" },
   { .key = NULL },
 };
@@ -677,6 +681,12 @@ sc_workload_from_json_hf (ScJson *json, ScHfConfig **ret_hf, GError **error)
   if (workload->model.name == NULL)
     workload->model.name = g_strdup (workload->name);
 
+  const cJSON *lengths = sc_fields_get (&sc_workload_table, json->root, "seq_lengths");
+  if (lengths != NULL)
+    workload->documents = sc_documents_read (json, lengths, workload->seq, is_overridden (json, "/seq_lengths"), workload->files, error);
+  if (lengths != NULL && workload->documents == NULL)
+    return NULL;
+
   g_autoptr (GError) why = NULL;
   if (!sc_workload_complete (workload, &why) || !sc_workload_check (workload, &why))
     {
@@ -685,6 +695,7 @@ sc_workload_from_json_hf (ScJson *json, ScHfConfig **ret_hf, GError **error)
     }
   if (!check_params_b (workload, json, model, error))
     return NULL;
+  workload->packing = sc_packing_new (workload);
   if (ret_hf != NULL)
     *ret_hf = g_steal_pointer (&hf);
   return g_steal_pointer (&workload);

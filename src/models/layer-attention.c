@@ -47,7 +47,8 @@ rotary (Pass *p)
   sc_pass_elementwise (p, "rotary add", 3 * bytes);
 }
 
-/* A chunked window makes of each sequence sequences as long as the window, the last perhaps shorter. */
+/* Packed documents are as many of equal length as have their tokens and their pairs: what queries see in the mean is what decides a
+ * kernel's rate.  A chunked window makes of each sequence sequences as long as the window, the last perhaps shorter. */
 ScAttentionShape
 sc_pass_attention_shape (const Pass *p)
 {
@@ -61,7 +62,16 @@ sc_pass_attention_shape (const Pass *p)
     .causal = TRUE,
     .window = p->shape->kind.window,
   };
-  if (a.window > 0 && p->model->chunked_window)
+  if (p->shape->kind.pairs > 0)
+    {
+      const double tokens = (double) a.batch * a.seq;
+      const double length = CLAMP (2 * p->shape->kind.pairs / tokens, 1, a.seq);
+      a.pairs = p->shape->kind.pairs;
+      a.seq = (guint) (length + 0.5);
+      a.batch = (guint) MAX (tokens / length + 0.5, 1);
+      a.window = 0;
+    }
+  else if (a.window > 0 && p->model->chunked_window)
     {
       const guint blocks = a.seq / a.window, rest = a.seq % a.window;
       a.pairs = a.batch * (blocks * sc_attention_pairs (a.window, TRUE, 0) + sc_attention_pairs (rest, TRUE, 0));

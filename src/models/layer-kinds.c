@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* layer-kinds.c - the kinds of layers in a model, in order of their first layer. */
 #include "models/layer-kinds.h"
+#include "models/packing.h"
 
 static gboolean
 same (const ScLayerKind *a, const ScLayerKind *b)
 {
   return a->experts == b->experts && a->window == b->window && sc_layer_recompute_equal (&a->recompute, &b->recompute)
-         && a->stage == b->stage;
+         && a->stage == b->stage && a->pairs == b->pairs;
 }
 
 /* Index of @kind among those known, to which it is added. */
@@ -21,22 +22,33 @@ index_of (GArray *kinds, const ScLayerKind *kind)
   return (guint16) k;
 }
 
+static double
+packed_pairs (const ScPacking *packing, guint kind, guint window)
+{
+  return packing == NULL ? 0 : MAX (packing->pairs[kind][window > 0 ? 1 : 0], 1);
+}
+
 /* What backward repeats hangs on a layer's place in its virtual stage. */
 static guint16 *
 number_layers (const ScWorkload *workload, const guint *stages, gboolean partial, GArray *kinds)
 {
   const ScPlan *const plan = &workload->plan;
-  guint16 *const of_layer = g_new0 (guint16, workload->model.layers);
-  guint layer = 0;
-  for (guint j = 0; j < plan->pp * plan->vpp; j++)
-    for (guint i = 0; i < stages[j]; i++, layer++)
-      {
-        const ScLayerKind kind = { .experts = sc_model_layer_has_experts (&workload->model, layer),
-                                   .window = sc_model_layer_window (&workload->model, layer, workload->seq),
-                                   .recompute = sc_recompute_of_layer (plan, i, stages[j], partial),
-                                   .stage = plan->profile.by_stage ? j : 0 };
-        of_layer[layer] = index_of (kinds, &kind);
-      }
+  const guint layers = workload->model.layers, n_packed = workload->packing != NULL ? workload->packing->n_kinds : 1;
+  guint16 *const of_layer = g_new0 (guint16, n_packed * layers);
+  for (guint packed = 0; packed < n_packed; packed++)
+    {
+      guint layer = 0;
+      for (guint j = 0; j < plan->pp * plan->vpp; j++)
+        for (guint i = 0; i < stages[j]; i++, layer++)
+          {
+            ScLayerKind kind = { .experts = sc_model_layer_has_experts (&workload->model, layer),
+                                 .window = sc_model_layer_window (&workload->model, layer, workload->seq),
+                                 .recompute = sc_recompute_of_layer (plan, i, stages[j], partial),
+                                 .stage = plan->profile.by_stage ? j : 0 };
+            kind.pairs = packed_pairs (workload->packing, packed, kind.window);
+            of_layer[packed * layers + layer] = index_of (kinds, &kind);
+          }
+    }
   return of_layer;
 }
 
@@ -49,6 +61,8 @@ sc_layer_kinds_new (const ScWorkload *workload)
   ret->of_layer = number_layers (workload, stages, FALSE, kinds);
   if (workload->plan.partial_microbatches > 0)
     ret->partial = number_layers (workload, stages, TRUE, kinds);
+  ret->n_packed = workload->packing != NULL ? workload->packing->n_kinds : 1;
+  ret->of_microbatch = workload->packing != NULL ? workload->packing->of_microbatch : NULL;
   ret->n = kinds->len;
   ret->kinds = (ScLayerKind *) (gpointer) g_array_free (kinds, FALSE);
   return ret;

@@ -9,6 +9,7 @@ typedef struct
   gboolean experts; /* a mixture of experts in place of the MLP */
   guint    window;  /* tokens that a query attends; 0: all */
   ScLayerRecompute recompute; /* what its backward computes again */
+  double   pairs;   /* query-key pairs of one head over a micro-batch of packed documents; 0: of whole sequences */
   guint    stage;   /* virtual stage, where passes are as long as the user says by stage; else 0 */
 } ScLayerKind;
 
@@ -16,7 +17,9 @@ typedef struct
 {
   ScLayerKind *kinds;    /* [n] */
   guint  n;
-  guint16 *of_layer;     /* [layers] index into kinds */
+  guint    n_packed;     /* kinds of micro-batches by the documents in them; 0 and 1: all alike */
+  const guint8 *of_microbatch; /* [microbatches] which of those, of the workload's packing; NULL: alike */
+  guint16 *of_layer;     /* [n_packed * layers, of the first ones first] index into kinds */
   guint16 *partial;      /* the same for micro-batches that plan.partial_microbatches spares; NULL: none are */
 } ScLayerKinds;
 

@@ -161,7 +161,9 @@ sc_lower_price_index (Lower *l, const ScDevice *device, double speed, double hos
 void
 sc_lower_enter_microbatch (Lower *l, guint microbatch)
 {
-  l->factor = microbatch % MAX (l->plan->n_microbatch_factors, 1);
+  const ScLayerKinds *const kinds = l->in->items->kinds;
+  l->packed = kinds->of_microbatch != NULL ? kinds->of_microbatch[microbatch] : 0;
+  l->factor = microbatch % MAX (l->plan->n_microbatch_factors, 1) * MAX (kinds->n_packed, 1) + l->packed;
   l->price = &g_array_index (l->prices, Prices, l->price_of[l->factor]);
 }
 
@@ -193,7 +195,8 @@ guint
 sc_lower_layer_kind (const Lower *l, guint layer)
 {
   const ScLayerKinds *const kinds = l->in->items->kinds;
-  return l->partial && kinds->partial != NULL ? kinds->partial[layer] : kinds->of_layer[layer];
+  const guint16 *const of_layer = l->partial && kinds->partial != NULL ? kinds->partial : kinds->of_layer;
+  return of_layer[l->packed * l->in->workload->model.layers + layer];
 }
 
 const Priced *

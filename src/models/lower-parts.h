@@ -90,7 +90,8 @@ typedef struct Lower
   guint32  rank, class_id;
   ScCoord  at;
   const Prices *price;
-  guint   *price_of;        /* [microbatch_factors, at least 1] index in prices, of micro-batches 0, 1, ... */
+  guint    n_price_of;      /* kinds of micro-batches: by plan.microbatch_factors, and of each by the documents in them */
+  guint   *price_of;        /* [n_price_of] index in prices */
   double  *grade_s;         /* [SC_N_GRADES] */
   GQueue   started[SC_N_COMMS]; /* events of collectives beside compute, as pointers */
   guint8  *spared;          /* [chunks * m] micro-batches that recompute less; NULL: none */
@@ -98,9 +99,10 @@ typedef struct Lower
   GArray  *buckets;         /* Bucket */
   GArray  *dp_done;         /* guint32 events */
   GHashTable *merged;       /* const Priced * -> Merged */
-  Merged **whole;           /* [n_whole: micro-batch factors * 2 * chunks * SC_N_PASSES] passes over a chunk, as they are asked for; second: of spared micro-batches */
+  Merged **whole;           /* [n_whole: n_price_of * 2 * chunks * SC_N_PASSES] passes over a chunk, as they are asked for; second: of spared micro-batches */
   guint    n_whole;
   guint    factor;          /* of the current micro-batch: index in price_of */
+  guint    packed;          /* ... kind by the documents in it */
   GHashTable *pairs;        /* two slots alike -> Merged */
   guint32  self;            /* a group of its own */
   ScOpInfo info;

@@ -254,9 +254,10 @@ enter_class (Lower *l, guint32 class_id)
   l->rank = in->fold->representative[class_id];
   l->at = sc_layout_coord (l->plan, l->rank);
   const ScNodeType *const type = sc_fabric_node_type (in->fabric, l->rank);
-  for (guint i = 0; i < MAX (l->plan->n_microbatch_factors, 1); i++)
+  const guint n_packed = MAX (in->items->kinds->n_packed, 1);
+  for (guint i = 0; i < l->n_price_of; i++)
     l->price_of[i] = sc_lower_price_index (l, type->device, in->fabric->gpus[l->rank].speed, type->host_factor.value,
-                                           l->plan->n_microbatch_factors > 0 ? l->plan->microbatch_factors[i] : 1);
+                                           l->plan->n_microbatch_factors > 0 ? l->plan->microbatch_factors[i / n_packed] : 1);
   sc_lower_enter_microbatch (l, 0);
 }
 
@@ -479,7 +480,8 @@ sc_lower (const ScLowerInput *in)
               .buckets = g_array_new (FALSE, FALSE, sizeof (Bucket)), .dp_done = g_array_new (FALSE, FALSE, sizeof (guint32)),
               .born = g_array_new (FALSE, TRUE, sizeof (guint8)) };
   g_array_set_clear_func (l.prices, sc_lower_prices_clear);
-  g_autofree guint *price_of = g_new (guint, MAX (l.plan->n_microbatch_factors, 1));
+  l.n_price_of = MAX (l.plan->n_microbatch_factors, 1) * MAX (in->items->kinds->n_packed, 1);
+  g_autofree guint *price_of = g_new (guint, l.n_price_of);
   l.price_of = price_of;
   for (guint i = 0; i < SC_N_COMMS; i++)
     g_queue_init (&l.started[i]);
@@ -492,7 +494,7 @@ sc_lower (const ScLowerInput *in)
   g_array_append_vals (l.p->uses, in->fold->uses, in->fold->uses_first[n_families * in->fold->max_parts]);
   l.merged = g_hash_table_new_full (NULL, NULL, NULL, (GDestroyNotify) sc_lower_merged_free);
   l.pairs = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) sc_lower_merged_free);
-  l.n_whole = MAX (l.plan->n_microbatch_factors, 1) * 2 * sc_plan_chunks (l.plan) * SC_N_PASSES;
+  l.n_whole = l.n_price_of * 2 * sc_plan_chunks (l.plan) * SC_N_PASSES;
   l.whole = g_new0 (Merged *, l.n_whole);
   l.may_wait = find_may_wait (in->fold);
   make_orders (&l);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* recompute.c - parts, layers and micro-batches that are computed again, and their FLOPs. */
 #include <string.h>
+#include "models/packing.h"
 #include "models/recompute.h"
 
 #define MEGATRON "NVIDIA/Megatron-LM core/transformer/transformer_config.py (recompute_modules)"
@@ -242,14 +243,16 @@ ops_flops (const ScModel *m, guint seq)
 
 /* Of one sequence in a layer whose parts are chosen. */
 static double
-modules_flops (const ScModel *m, guint layer, guint seq, ScFlopsConvention convention, guint modules)
+modules_flops (const ScWorkload *workload, guint layer, ScFlopsConvention convention, guint modules)
 {
+  const ScModel *const m = &workload->model;
+  const guint seq = workload->seq;
   const gboolean experts = sc_model_layer_has_experts (m, layer);
   const double all = experts ? sc_model_layer_experts_flops (m, seq) : 0;
   const double shared = experts ? all * m->shared_experts / ((double) m->top_k + m->shared_experts) : 0;
   double flops = 0;
   if (modules & 1u << SC_MODULE_CORE_ATTN)
-    flops += sc_model_layer_core_flops (m, layer, seq, convention);
+    flops += sc_packed_core_flops (workload, layer, convention);
   if (modules & 1u << SC_MODULE_MLP)
     flops += experts ? 0 : sc_model_layer_mlp_flops (m, seq);
   if (modules & 1u << SC_MODULE_MOE)
@@ -276,10 +279,10 @@ sc_recompute_flops (const ScWorkload *workload, ScFlopsConvention convention, gb
       {
         const ScLayerRecompute r = sc_recompute_of_layer (&workload->plan, i, stages[j], partial);
         if (r.full)
-          flops += sc_model_layer_linear_flops (m, seq) + sc_model_layer_core_flops (m, layer, seq, convention)
+          flops += sc_model_layer_linear_flops (m, seq) + sc_packed_core_flops (workload, layer, convention)
                    + (sc_model_layer_has_experts (m, layer) ? sc_model_layer_experts_flops (m, seq) : sc_model_layer_mlp_flops (m, seq));
         else
-          flops += r.ops ? ops_flops (m, seq) : modules_flops (m, layer, seq, convention, r.modules);
+          flops += r.ops ? ops_flops (m, seq) : modules_flops (workload, layer, convention, r.modules);
       }
   return flops;
 }
@@ -290,5 +293,5 @@ sc_recompute_hardware_flops (const ScWorkload *workload, ScFlopsConvention conve
   const double sequences = workload->plan.global_batch;
   const double all = sc_recompute_flops (workload, convention, FALSE);
   const double spared = partial > 0 ? sc_recompute_flops (workload, convention, TRUE) : 0;
-  return sc_model_train_flops (&workload->model, workload->seq, sequences, convention) + sequences * ((1 - partial) * all + partial * spared);
+  return sc_packed_train_flops (workload, sequences, convention) + sequences * ((1 - partial) * all + partial * spared);
 }

@@ -3,6 +3,7 @@
 #include "models/summarise.h"
 #include "models/links.h"
 #include "models/memory.h"
+#include "models/packing.h"
 #include "models/recompute.h"
 #include "models/schedule.h"
 #include "models/segments.h"
@@ -147,9 +148,9 @@ summarise_rates (ScSummary *s, const ScLowerInput *in)
   s->tokens_per_step = sequences * w->seq;
   s->tokens_per_s = s->tokens_per_step / step_s;
   s->tokens_per_s_per_gpu = s->tokens_per_s / s->gpus;
-  s->model_flops_half = sc_model_train_flops (&w->model, w->seq, sequences, SC_FLOPS_HALF);
-  s->model_flops_full = sc_model_train_flops (&w->model, w->seq, sequences, SC_FLOPS_FULL);
-  s->model_flops_6n = sc_model_train_flops (&w->model, w->seq, sequences, SC_FLOPS_6N);
+  s->model_flops_half = sc_packed_train_flops (w, sequences, SC_FLOPS_HALF);
+  s->model_flops_full = sc_packed_train_flops (w, sequences, SC_FLOPS_FULL);
+  s->model_flops_6n = sc_packed_train_flops (w, sequences, SC_FLOPS_6N);
   s->hardware_flops = sc_recompute_hardware_flops (w, w->plan.attention == SC_ATTENTION_FLASH ? SC_FLOPS_HALF : SC_FLOPS_FULL,
                                                    sc_recompute_spared_share (&w->plan, s->orders));
   double peak = 0; /* of the whole job: GPUs may differ */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* workload.c - whether model and plan can be, and how layers fall on stages. */
 #include <string.h>
+#include "models/packing.h"
 #include "models/recompute.h"
 #include "models/sharding.h"
 
@@ -9,9 +10,22 @@ G_DEFINE_QUARK (sc - workload - error - quark, sc_workload_error)
 /* What ScOpInfo can number. */
 #define MAX_MICROBATCHES 16383
 
+/* Packed for one rank and step. */
+#define MOST_DOCUMENTS 1e8
+
 /* Above these, byte counts would leave 64 bits. */
 #define MAX_PARAMS 1e15
 #define MAX_ACTIVATION_BYTES 0x1p62
+
+void
+sc_documents_free (ScDocuments *documents)
+{
+  if (documents == NULL)
+    return;
+  g_free (documents->lengths);
+  g_free (documents->counts);
+  g_free (documents);
+}
 
 void
 sc_workload_free (ScWorkload *workload)
@@ -20,6 +34,8 @@ sc_workload_free (ScWorkload *workload)
     return;
   g_free (workload->name);
   g_free (workload->source);
+  sc_documents_free (workload->documents);
+  sc_packing_free (workload->packing);
   g_free (workload->model.name);
   g_free (workload->plan.stage_layers);
   g_free (workload->plan.microbatch_factors);
@@ -351,6 +367,20 @@ check_context_parallel (const ScWorkload *workload, GError **error)
 }
 
 static gboolean
+check_documents (const ScWorkload *workload, GError **error)
+{
+  const ScPlan *const plan = &workload->plan;
+  if (workload->documents == NULL)
+    return TRUE;
+  if (plan->attention != SC_ATTENTION_FLASH)
+    return fail (error, "/seq_lengths: found with attention unfused, expected flash: it computes all scores of a sequence, whatever documents are in it");
+  const double each = (double) sc_workload_microbatches (workload) * plan->micro_batch;
+  const double documents = each * workload->seq / sc_documents_mean_length (workload->documents);
+  return documents <= MOST_DOCUMENTS
+         || fail (error, "/seq_lengths: found about %.3g documents for each data-parallel rank, expected at most %.3g", documents, MOST_DOCUMENTS);
+}
+
+static gboolean
 check_graphs (const ScWorkload *workload, GError **error)
 {
   return !workload->plan.cuda_graphs || workload->model.experts == 0
@@ -505,7 +535,7 @@ sc_workload_check (const ScWorkload *workload, GError **error)
 {
   return check_later (&workload->plan, error) && check_model (workload, error)
          && check_tensor_parallel (workload, error) && check_context_parallel (workload, error) && check_graphs (workload, error) && check_batch (workload, error) && check_schedule (workload, error)
-         && check_profile (workload, error) && check_stages (workload, error) && sc_recompute_check (workload, error) && check_data_parallel (workload, error);
+         && check_profile (workload, error) && check_documents (workload, error) && check_stages (workload, error) && sc_recompute_check (workload, error) && check_data_parallel (workload, error);
 }
 
 /* ---- Workload on topology ---- */

@@ -163,12 +163,28 @@ typedef struct
   guint       n_microbatch_factors;
 } ScPlan;
 
+/* Documents that are packed into sequences. */
+typedef struct
+{
+  guint   *lengths; /* [n] tokens, at most seq */
+  guint64 *counts;  /* [n] how often each, or NULL: one after the other, in this order */
+  guint    n;
+} ScDocuments;
+
+void   sc_documents_free (ScDocuments *documents);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScDocuments, sc_documents_free)
+double sc_documents_mean_length (const ScDocuments *documents);
+
+typedef struct _ScPacking ScPacking; /* packing.h */
+
 typedef struct
 {
   char   *name;
   char   *source;  /* where model and plan are published; NULL: own */
   ScModel model;
   guint   seq;     /* [s] tokens per sequence */
+  ScDocuments *documents; /* in it, owned; NULL: one that fills it */
+  ScPacking   *packing;   /* of them, owned; made once the workload has been checked */
   ScPlan  plan;
   const ScFramework *framework; /* static row */
   GPtrArray *files; /* char *, owned: read beside the workload's own file; NULL: none */
