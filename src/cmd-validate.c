@@ -5,6 +5,7 @@
 #include "library.h"
 #include "validate-collectives.h"
 #include "validate-kernels.h"
+#include "validate-schedules.h"
 #include <string.h>
 
 typedef struct
@@ -165,6 +166,41 @@ validate_kernels (const ValidateOptions *options, GString *out, GError **error)
   return FALSE;
 }
 
+/* ---- Schedules ---- */
+
+static gboolean
+validate_schedules (const ValidateOptions *options, GString *out, GError **error)
+{
+  const ScSchedulesFormat *format = sc_schedules_formats ();
+  while (options->format != NULL && format->name != NULL && strcmp (format->name, options->format) != 0)
+    format++;
+  if (format->name == NULL)
+    return sc_cmd_fail_usage ("validate", error, "--format: found \"%s\", expected text, csv, json or markdown", options->format);
+  if (options->hold_out != NULL)
+    return sc_cmd_fail_usage ("validate", error, "--hold-out is for kernels");
+  if (options->jobs != 0)
+    return sc_cmd_fail_usage ("validate", error, "--jobs is for collectives: schedules run one after the other");
+  g_autoptr (GRegex) filter = options->filter != NULL ? filter_new (options->filter, error) : NULL;
+  if (options->filter != NULL && filter == NULL)
+    return FALSE;
+  g_autofree char *file = NULL;
+  gsize length = 0;
+  g_autofree char *text = sc_library_load (SC_KIND_MEASUREMENTS, options->rows != NULL ? options->rows : "schedules", &file, &length, error);
+  if (text == NULL)
+    return FALSE;
+  g_autoptr (ScSchedulesResult) result = sc_validate_schedules (file, text, length, filter, error);
+  if (result == NULL)
+    return FALSE;
+  if (result->runs->len == 0)
+    return sc_cmd_fail_usage ("validate", error, "--filter: \"%s\" leaves no run", options->filter);
+  format->write (result, out);
+  if (!options->check || result->passes)
+    return TRUE;
+  g_set_error (error, SC_CMD_ERROR, SC_CMD_ERROR_CONDITION, "--check: %s",
+               result->n_judged == 0 ? "no run could be judged" : "a run is above the target, or turned round");
+  return FALSE;
+}
+
 /* ---- The command ---- */
 
 /* One row for each part of the model that measurements are held against. */
@@ -172,7 +208,7 @@ static const struct
 {
   const char *name;
   gboolean (*validate) (const ValidateOptions *options, GString *out, GError **error);
-} subjects[] = { { "collectives", validate_collectives }, { "kernels", validate_kernels } };
+} subjects[] = { { "collectives", validate_collectives }, { "kernels", validate_kernels }, { "schedules", validate_schedules } };
 
 static ScStatus
 run (const ScCommand *command, int argc, char **argv, GString *out, GError **error)
@@ -219,7 +255,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
 const ScCommand sc_cmd_validate = {
   .name = "validate",
   .summary = "Hold parts of the model against published measurements",
-  .usage = "collectives | kernels",
+  .usage = "collectives | kernels | schedules",
   .help = "collectives: sweeps of nccl-tests and alike.  Each line of FILE is a JSON object with collective, gpu, gpus, nodes,\n"
           "gpus_per_node, fabric (in words), nccl, algo (what was forced) and rows, [[bytes, microseconds], ...]; keys of\n"
           "others are ignored.  The system follows from the words for GPU and fabric and the number of nodes, unless the\n"
@@ -229,6 +265,9 @@ const ScCommand sc_cmd_validate = {
           "kernels: measured products (gpu, dtype, m, n, k), attention (kind, seqlen, heads, ...), memory-bound kernels (op,\n"
           "bytes), raw samples of stepcast-measure, and layers (kind \"layer\": model, plan, measured).  Without --rows: what the\n"
           "shipped devices were measured at.  A row is predicted from measurements of its own software on its GPU, without its\n"
-          "own shape; --hold-out leaves out more: the layer's whole shape, its software, or all that was measured on its GPU.",
+          "own shape; --hold-out leaves out more: the layer's whole shape, its software, or all that was measured on its GPU.\n"
+          "schedules: runs of one model and batch by several pipeline schedules, each a JSON object with model, seq, software, cluster,\n"
+          "plan (with profiled_ms, or extra.profiled_ms as published tables have it) and measured (samples_per_s_per_gpu or step_s,\n"
+          "bubble_fraction), or several with \"runs\", an array of what differs.  Each is forecast with its own times of passes and with ours.",
   .run = run,
 };

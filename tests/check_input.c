@@ -12,6 +12,7 @@
 #include "samples-json.h"
 #include "systems-json.h"
 #include "topology-json.h"
+#include "validate-schedules.h"
 #include "workload-json.h"
 
 /* @text with ' for ". */
@@ -720,6 +721,13 @@ START_TEST (every_shipped_input_is_valid)
             {
               g_autoptr (ScKernelRows) rows = sc_kernel_rows_parse (row->name, row->text, row->length, &error);
               ck_assert_msg (rows != NULL, "%s", error != NULL ? error->message : "");
+              continue;
+            }
+          if (strcmp (row->name, "schedules") == 0)
+            {
+              g_autoptr (GRegex) none = g_regex_new ("(?!)", (GRegexCompileFlags) 0, (GRegexMatchFlags) 0, NULL); /* check_validate_schedules.c runs them */
+              g_autoptr (ScSchedulesResult) runs = sc_validate_schedules (row->name, row->text, row->length, none, &error);
+              ck_assert_msg (runs != NULL, "%s", error != NULL ? error->message : "");
               continue;
             }
           g_autoptr (GPtrArray) sweeps = sc_sweeps_parse (row->name, row->text, row->length, NULL, &error);

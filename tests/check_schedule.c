@@ -14,6 +14,7 @@ typedef struct
 {
   double *forward, *input, *weight;
   double  latency;
+  double  held; /* by weight gradients, of a micro-batch's activations; 0: all */
 } Costs;
 
 typedef struct
@@ -33,7 +34,7 @@ static Costs
 costs_new (const ScScheduleShape *s, double forward, double backward, double latency)
 {
   const guint n = s->p * s->v * s->m;
-  const Costs c = { g_new (double, n), g_new (double, n), g_new (double, n), latency };
+  const Costs c = { g_new (double, n), g_new (double, n), g_new (double, n), latency, 0 };
   for (guint i = 0; i < n; i++)
     {
       c.forward[i] = forward;
@@ -195,7 +196,7 @@ orders_for (const ScSchedule *row, const ScScheduleShape *s, const Costs *c)
       by_stage[n + i] = c->input[i * s->m];
       by_stage[2 * n + i] = c->weight[i * s->m];
     }
-  const ScScheduleCosts costs = { by_stage, by_stage + n, by_stage + 2 * n, 0, c->latency };
+  const ScScheduleCosts costs = { .forward = by_stage, .input = by_stage + n, .weight = by_stage + 2 * n, .latency = c->latency, .held = c->held };
   return sc_orders_new (row, s, &costs, NULL);
 }
 
@@ -363,7 +364,7 @@ check_execution (const ScSchedule *row, const ScScheduleShape *s)
               check_shape (r->makespan >= up + busy + down);
               up += c.forward[rank * s->m] + c.latency;
             }
-          const ScScheduleCosts costs = { c.forward, c.input, c.weight, s->m, c.latency };
+          const ScScheduleCosts costs = { .forward = c.forward, .input = c.input, .weight = c.weight, .microbatches = s->m, .latency = c.latency };
           check_shape (sc_orders_replay (r->orders, &costs, NULL, NULL) == r->makespan);
           for (guint i = 0; i < s->p * s->v * s->m; i++)
             {
@@ -818,6 +819,65 @@ START_TEST (the_public_schedulers_results_come_out)
 }
 END_TEST
 
+/* Most micro-batches' worth of activations on @rank, where input gradients free all but @held of one. */
+static double
+most_held (const ScOrders *o, guint rank, double held)
+{
+  double now = 0, most = 0;
+  for (guint i = 0; i < o->ranks[rank]->len; i++)
+    {
+      const guint pass = g_array_index (o->ranks[rank], ScSlot, i).pass;
+      now += pass == SC_PASS_FORWARD ? 1 : pass == SC_PASS_INPUT ? held - 1 : -held;
+      most = MAX (most, now);
+    }
+  return most;
+}
+
+/* What input gradients free leaves room for more forwards. */
+START_TEST (memory_limits_are_kept_by_share)
+{
+  static const double shares[] = { 1, 0.9, 0.5, 0.43, 0.1 };
+  for (guint i = 0; i < G_N_ELEMENTS (shares); i++)
+    for (guint p = 2; p <= 8; p += 3)
+      for (guint m = 1; m <= 31; m += 6)
+        for (guint64 seed = 0; seed < 8; seed++)
+          {
+            const ScScheduleShape s = { p, 1, m, p };
+            Costs c = random_costs (&s, seed, seed % 2 > 0 ? 1 : 0);
+            c.held = shares[i];
+            g_autoptr (Replay) one = replay_new (&sc_schedule_zb_1p, &s, &c), two = replay_new (&sc_schedule_zb_2p, &s, &c);
+            for (guint rank = 0; rank < p; rank++)
+              {
+                ck_assert_double_le (most_held (one->orders, rank, shares[i]), p + 1e-6);
+                ck_assert_double_le (most_held (two->orders, rank, shares[i]), 2 * p + 1e-6);
+              }
+            costs_clear (&c);
+          }
+}
+END_TEST
+
+/* The longest span of a rank is what replaying each slot says. */
+START_TEST (spans_are_those_of_the_replay)
+{
+  const ScSchedule *const row = sc_schedule_all ()[_i];
+  for (guint p = 2; p <= 6; p += 2)
+    for (guint64 seed = 0; seed < 6; seed++)
+      {
+        const ScScheduleShape s = { p, row->placement == SC_PLACE_V || strcmp (row->name, "interleaved") == 0 || strcmp (row->name, "looped-bfs") == 0 ? 2 : 1, 2 * p, p };
+        if (row->refuse (&s) != NULL || row->placement == SC_PLACE_BOTH)
+          continue;
+        Costs c = random_costs (&s, seed, (double) (seed % 3));
+        g_autoptr (Replay) r = replay_new (row, &s, &c);
+        double longest = 0;
+        for (guint rank = 0; rank < p; rank++)
+          longest = MAX (longest, r->last[rank] - r->first[rank]);
+        const ScScheduleCosts costs = { .forward = c.forward, .input = c.input, .weight = c.weight, .microbatches = s.m, .latency = c.latency };
+        ck_assert_double_eq (sc_orders_span (r->orders, &costs), longest);
+        costs_clear (&c);
+      }
+}
+END_TEST
+
 START_TEST (memory_limits_are_kept)
 {
   for (guint p = 2; p <= 8; p += 2)
@@ -917,6 +977,7 @@ schedule_suite (void)
   tcase_set_timeout (every, 120);
   tcase_add_loop_test (every, every_chunk_and_microbatch_has_one_forward_and_then_one_backward_or_its_parts, 0, N_ROWS);
   tcase_add_loop_test (every, every_order_executes_under_any_costs_and_latency, 0, N_ROWS);
+  tcase_add_loop_test (every, spans_are_those_of_the_replay, 0, N_ROWS);
   tcase_add_loop_test (every, as_many_microbatches_are_held_as_the_row_says, 0, N_ROWS);
   tcase_add_loop_test (every, equal_stages_idle_as_the_closed_form_says, 0, N_ROWS);
   tcase_add_test (every, rows_are_found_by_name);
@@ -934,6 +995,7 @@ schedule_suite (void)
   tcase_add_test (hand, llama3_bubble_ratio);
   tcase_add_loop_test (hand, the_public_schedulers_results_come_out, 0, G_N_ELEMENTS (references));
   tcase_add_test (hand, memory_limits_are_kept);
+  tcase_add_test (hand, memory_limits_are_kept_by_share);
   tcase_add_test (hand, makespan_and_idle_of_split_schedules);
   suite_add_tcase (s, hand);
   return s;

@@ -77,6 +77,25 @@ sc_step_items_new (const ScWorkload *workload)
   return s;
 }
 
+static double
+activations_of (const GArray *items)
+{
+  double bytes = 0;
+  for (guint i = 0; i < items->len; i++)
+    {
+      const ScItem *const item = &g_array_index (items, ScItem, i);
+      bytes += item->kind == SC_ITEM_MEM && item->mem == SC_MEM_ACTIVATIONS ? (double) item->mem_bytes : 0;
+    }
+  return bytes;
+}
+
+double
+sc_step_items_held (const ScStepItems *s)
+{
+  const double saved = activations_of (s->layers[0].pass[SC_PASS_FORWARD]);
+  return saved > 0 ? CLAMP (1 + activations_of (s->layers[0].pass[SC_PASS_INPUT]) / saved, 0.01, 1) : 1;
+}
+
 static void
 clear_passes (ScPassItems *p)
 {
@@ -343,7 +362,8 @@ make_orders (Lower *l)
       g_autofree double *costs = stage_costs (l, &latency);
       for (guint pass = 0; pass < 3; pass++)
         level_costs (costs + pass * n, n);
-      const ScScheduleCosts known = { .forward = costs, .input = costs + n, .weight = costs + 2 * n, .latency = latency };
+      const ScScheduleCosts known = { .forward = costs, .input = costs + n, .weight = costs + 2 * n, .latency = latency,
+                                      .held = sc_step_items_held (l->in->items) };
       l->orders = sc_orders_new (row, &shape, &known, NULL);
     }
   l->actions = row->exchanges ? NULL : sc_orders_actions (l->orders, NULL);

@@ -189,12 +189,11 @@ replay_clear (Replay *r)
   g_free (r->end[1]);
 }
 
-double
-sc_orders_replay (const ScOrders *o, const ScScheduleCosts *costs, guint *ret_rank, guint *ret_slot)
+/* Of each rank when it began, when it ended, and how many slots it could run: [p]. */
+static void
+run_ranks (const ScOrders *o, const ScScheduleCosts *costs, double *begin, double *now, guint *at)
 {
   Replay r = replay_new (o, costs);
-  g_autofree double *now = g_new0 (double, o->p);
-  g_autofree guint *at = g_new0 (guint, o->p);
   for (gboolean moved = TRUE; moved;)
     {
       moved = FALSE;
@@ -205,6 +204,8 @@ sc_orders_replay (const ScOrders *o, const ScScheduleCosts *costs, guint *ret_ra
             const guint size = next_group (&r, rank, at[rank], now[rank], &start, &took);
             if (start < 0)
               break;
+            if (at[rank] == 0)
+              begin[rank] = start;
             now[rank] = start + took;
             note_end (&r, rank, &g_array_index (o->ranks[rank], ScSlot, at[rank]), size, now[rank]);
             at[rank] += size;
@@ -212,6 +213,14 @@ sc_orders_replay (const ScOrders *o, const ScScheduleCosts *costs, guint *ret_ra
           }
     }
   replay_clear (&r);
+}
+
+double
+sc_orders_replay (const ScOrders *o, const ScScheduleCosts *costs, guint *ret_rank, guint *ret_slot)
+{
+  g_autofree double *begin = g_new0 (double, o->p), *now = g_new0 (double, o->p);
+  g_autofree guint *at = g_new0 (guint, o->p);
+  run_ranks (o, costs, begin, now, at);
   double makespan = 0;
   for (guint rank = 0; rank < o->p; rank++)
     {
@@ -226,6 +235,18 @@ sc_orders_replay (const ScOrders *o, const ScScheduleCosts *costs, guint *ret_ra
       makespan = MAX (makespan, now[rank]);
     }
   return makespan;
+}
+
+double
+sc_orders_span (const ScOrders *o, const ScScheduleCosts *costs)
+{
+  g_autofree double *begin = g_new0 (double, o->p), *now = g_new0 (double, o->p);
+  g_autofree guint *at = g_new0 (guint, o->p);
+  run_ranks (o, costs, begin, now, at);
+  double longest = 0;
+  for (guint rank = 0; rank < o->p; rank++)
+    longest = MAX (longest, now[rank] - begin[rank]);
+  return longest;
 }
 
 gboolean

@@ -2,8 +2,10 @@
 /* schedule-zb-auto.c - the zero-bubble scheduler that looks at what passes cost: a list scheduler under a memory limit, tried with
  * eight settings (Qi et al., arXiv 2401.10241, section 3.1; MODELLING 7.2). */
 #include "models/schedule.h"
+#include <math.h>
 
-/* A rank while it is scheduled.  A forward takes one unit of memory, its weight gradient gives it back. */
+/* A rank while it is scheduled.  A forward takes one unit of memory, its input gradient gives back all of it but what the weight gradient
+ * still needs. */
 typedef struct
 {
   double forward, input, weight; /* costs */
@@ -20,7 +22,7 @@ typedef struct
 typedef struct
 {
   guint   p, m, limit;
-  double  latency;
+  double  latency, held;
   Setting setting;
   Rank   *ranks;
   double *forward_end, *input_end; /* [p][m] */
@@ -63,10 +65,20 @@ worst_bubble (const Scheduler *s)
   return worst;
 }
 
+/* Activations of micro-batches that rank @j would hold with one more forward, above its limit. */
+static double
+too_much (const Scheduler *s, guint j)
+{
+  const Rank *const r = &s->ranks[j];
+  return r->n_forward + 1.0 - (1 - s->held) * r->n_input - s->held * r->n_weight - s->limit;
+}
+
+#define ROUNDING 1e-9 /* of sums of shares */
+
 static gboolean
 is_full (const Scheduler *s, guint j)
 {
-  return s->ranks[j].n_forward - s->ranks[j].n_weight >= s->limit;
+  return too_much (s, j) > ROUNDING;
 }
 
 static gboolean
@@ -131,7 +143,8 @@ wants_forward (const Scheduler *s, guint j)
   const double next = r[1].now + r[1].forward + r[1].input + s->latency; /* when the rank behind is through with its next one */
   if (r->now >= next)
     return FALSE;
-  const guint held = r->n_forward - r->n_weight + 1, must_go = held > s->limit ? MIN (held - s->limit, r->n_input - r->n_weight) : 0;
+  const double excess = too_much (s, j);
+  const guint must_go = excess > ROUNDING ? (guint) MIN (ceil ((excess - ROUNDING) / s->held), r->n_input - r->n_weight) : 0;
   if (r->now + r->forward + must_go * r->weight <= next)
     return TRUE;
   return next - r->now > worst_bubble (s) - r->bubble;
@@ -192,7 +205,7 @@ orders (const ScScheduleShape *shape, const ScScheduleCosts *costs, guint limit,
   double best = -1;
   for (guint i = 0; i < 8; i++)
     {
-      Scheduler s = { p, m, limit, costs->latency, { i < 4, i / 2 % 2 == 0, i % 2 == 0 }, ranks, forward_end, input_end };
+      Scheduler s = { p, m, limit, costs->latency, costs->held > 0 ? costs->held : 1, { i < 4, i / 2 % 2 == 0, i % 2 == 0 }, ranks, forward_end, input_end };
       for (guint j = 0; j < p; j++)
         ranks[j] = (Rank) { .forward = costs->forward[j], .input = costs->input[j], .weight = costs->weight[j],
                             .slots = g_array_new (FALSE, FALSE, sizeof (ScSlot)) };

@@ -88,6 +88,7 @@ typedef struct
   const double *forward, *input, *weight; /* a whole backward costs input + weight */
   guint  microbatches; /* stride; 0: all alike */
   double latency;      /* of a transfer, which keeps nobody busy */
+  double held;         /* share of a micro-batch's activations that input gradients leave to the weight gradients; 0: all */
 } ScScheduleCosts;
 
 /* What every rank does. */
@@ -159,6 +160,9 @@ gboolean sc_orders_runs (const ScOrders *orders, guint chunk, guint microbatch);
  * Returns the makespan, or, where the ranks wait for each other for ever, a negative number, and in *ret_rank (may be NULL) the lowest
  * of them and in *ret_slot (may be NULL) the slot that it cannot begin. */
 double sc_orders_replay (const ScOrders *orders, const ScScheduleCosts *costs, guint *ret_rank, guint *ret_slot);
+
+/* The longest time of a rank from its first slot's begin to its last one's end; of orders that replay. */
+double sc_orders_span (const ScOrders *orders, const ScScheduleCosts *costs);
 
 /* What a rank issues where it sends and receives beside compute. */
 typedef enum

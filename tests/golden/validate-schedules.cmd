@@ -1,0 +1,1 @@
+stepcast validate schedules --filter zb-1.5b-144
