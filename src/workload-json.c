@@ -8,11 +8,13 @@
 #include "models/sharding.h"
 #include "override.h"
 #include "profile-json.h"
+#include "routing-csv.h"
 #include "schedule-csv.h"
 #include <math.h>
 #include <string.h>
 
 #define MAX_STAGES 64000
+#define MAX_EXPERTS 65536
 #define PARAMS_TOLERANCE 0.05
 
 /* ---- Vocabulary ---- */
@@ -112,6 +114,10 @@ static const ScChoice rank_orders[] = {
   { "tp-cp-ep-pp-dp", SC_ORDER_TP_CP_EP_PP_DP, FALSE },
   { NULL, 0, FALSE },
 };
+
+static const ScChoice dispatchers[] = { { "all-to-all", SC_DISPATCHER_ALL_TO_ALL, FALSE },
+                                        { "deepep", SC_DISPATCHER_DEEPEP, FALSE },
+                                        { NULL, 0, FALSE } };
 
 static const ScChoice optimizers[] = { { "adam", 0, FALSE }, { "adam-8bit", 0, TRUE }, { NULL, 0, FALSE } };
 
@@ -260,7 +266,8 @@ static const ScField plan_fields[] = {
             "inside groups and a ring over them" },
   { "cp_a2a", SC_FIELD_COUNT, .min = 0, .max = 1024, .fallback = "0", PLAN (cp_a2a),
     .help = "cp_comm a2a+p2p: ranks that exchange heads, neighbours; the other cp / cp_a2a are a ring" },
-  { "ep", SIZE (ep, 1024), .help = "Expert-parallel size; only 1 is modelled yet" },
+  { "ep", SIZE (ep, 1024), .help = "Expert-parallel size: ranks of a stage that share out the experts" },
+  { "etp", SC_FIELD_COUNT, .min = 1, .max = 1024, .derived = "tp", PLAN (etp), .help = "Tensor parallelism of each expert" },
   { "gpus", SC_FIELD_COUNT, .min = 1, .max = 8000000, .derived = "tp x pp x cp x dp", PLAN (gpus),
     .help = "World size; give dp or gpus" },
   { "sequence_parallel", FLAG, PLAN (sequence_parallel),
@@ -321,9 +328,22 @@ static const ScField plan_fields[] = {
   { "post_validation", FLAG, PLAN (post_validation),
     .help = "Each stage steps its optimizer as soon as it has its gradients; norm and overflow are checked afterwards (zero bubble)" },
   { "one_queue", FLAG, PLAN (one_queue), .help = "CUDA_DEVICE_MAX_CONNECTIONS=1: one hardware queue for all streams" },
+  { "moe_dispatcher", SC_FIELD_CHOICE, .choices = dispatchers, .fallback = "all-to-all", PLAN (moe_dispatcher),
+    .help = "How tokens reach their experts: a copy for each expert, or once to each node and rank (DeepEP)" },
+  { "moe_node_limit", SC_FIELD_COUNT, .min = 0, .max = 65536, .fallback = "0", PLAN (moe_node_limit),
+    .help = "Nodes that the experts of a token are on, at most; 0: any. Needs deepep" },
+  { "moe_shared_overlap", FLAG, PLAN (moe_shared_overlap), .help = "Shared experts run beside the exchanges of the routed ones" },
+  { "moe_capacity_factor", SC_FIELD_NUMBER, .min = 0, .max = 1000, .fallback = "0", PLAN (moe_capacity_factor),
+    .help = "Tokens of an expert over their mean, at most; others are dropped. 0: none is" },
+  { "moe_pad_to_capacity", SC_FIELD_BOOL, .fallback = "true", PLAN (moe_pad_to_capacity),
+    .help = "With a capacity every expert works on so many rows, whatever it got" },
+  { "moe_imbalance", SC_FIELD_NUMBER, .min = 1, .max = 1e6, .derived = "1", PLAN (moe_imbalance),
+    .help = "Rows of the most loaded expert-parallel rank over their mean; that rank's time and memory are the forecast's" },
+  { "moe_histogram", SC_FIELD_OTHER, .derived = "balanced", .help = "Tokens of each expert, an array; relative to their sum" },
+  { "moe_routing", SC_FIELD_STRING, .derived = "balanced", PLAN (moe_routing),
+    .help = "A file of such lines, numbers split by commas: one line, or one for each layer with experts" },
   { "cuda_graphs", FLAG, PLAN (cuda_graphs),
     .help = "Forward and backward passes are replayed as CUDA graphs, without the host's pace; what graphs hold in memory is not counted" },
-  { "etp", SC_FIELD_LATER, .fallback = "1", .help = "Tensor parallelism of experts" },
   { "shard_group", SC_FIELD_COUNT, .min = 2, .max = 8000000, .derived = "all data-parallel ranks", PLAN (shard_group),
     .help = "Ranks that share one sharded copy: hsdp, or an instance of the distributed optimizer" },
   { "offload", SC_FIELD_LATER, .fallback = "none", .help = "What lives in host memory" },
@@ -549,7 +569,15 @@ settle_world (ScJson *json, cJSON *plan)
     cJSON_DeleteItemFromObjectCaseSensitive (plan, "dp");
 }
 
-/* A path in a file is relative to that file, one on the command line is not. */
+/* Where a file that @key of @object names is: a path in a workload is relative to it, one on the command line is not. */
+static char *
+named_path (const ScJson *json, const char *pointer, const char *name)
+{
+  g_autofree char *folder = g_path_get_dirname (json->file);
+  const gboolean beside = strcmp (folder, ".") != 0 && !g_path_is_absolute (name) && !is_overridden (json, pointer);
+  return beside ? g_build_filename (folder, name, NULL) : g_strdup (name);
+}
+
 static gboolean
 read_schedule_csv (ScPlan *plan, GPtrArray *files, const ScJson *json, const cJSON *object, GError **error)
 {
@@ -565,9 +593,7 @@ read_schedule_csv (ScPlan *plan, GPtrArray *files, const ScJson *json, const cJS
     }
   if (!csv)
     return TRUE;
-  g_autofree char *folder = g_path_get_dirname (json->file);
-  const gboolean beside = strcmp (folder, ".") != 0 && !g_path_is_absolute (plan->schedule_csv) && !is_overridden (json, "/plan/schedule_csv");
-  g_autofree char *path = beside ? g_build_filename (folder, plan->schedule_csv, NULL) : g_strdup (plan->schedule_csv);
+  g_autofree char *path = named_path (json, "/plan/schedule_csv", plan->schedule_csv);
   plan->schedule_table = sc_schedule_csv_load (path, error);
   g_ptr_array_add (files, g_strdup (path));
   if (plan->schedule_table == NULL)
@@ -579,7 +605,58 @@ read_schedule_csv (ScPlan *plan, GPtrArray *files, const ScJson *json, const cJS
 }
 
 static gboolean
-read_plan (ScPlan *plan, const ScFramework *framework, GPtrArray *files, ScJson *json, GError **error)
+read_histogram (ScPlan *plan, const ScJson *json, const cJSON *array, GError **error)
+{
+  static const ScField tokens = { .key = "tokens", .kind = SC_FIELD_NUMBER, .min = 0, .max = 1e15 };
+  if (!sc_fields_check_array (json, array, MAX_EXPERTS, error))
+    return FALSE;
+  plan->moe_tokens = g_new0 (double, MAX (cJSON_GetArraySize (array), 1));
+  guint i = 0;
+  for (const cJSON *item = array->child; item != NULL; item = item->next)
+    if (!sc_fields_read_value (&tokens, &sc_plan_table, json, item, &plan->moe_tokens[i++], error))
+      return FALSE;
+  plan->moe_lines = 1;
+  return TRUE;
+}
+
+static gboolean
+read_routing (ScPlan *plan, const ScModel *model, GPtrArray *files, const ScJson *json, const cJSON *object, GError **error)
+{
+  const cJSON *const histogram = sc_fields_get (&sc_plan_table, object, "moe_histogram");
+  const char *const key = histogram != NULL ? "moe_histogram" : "moe_routing";
+  guint experts;
+  if (histogram == NULL && plan->moe_routing == NULL)
+    return TRUE;
+  if (histogram != NULL && plan->moe_routing != NULL)
+    {
+      sc_json_fail (json, object, "moe_routing", error, "found with moe_histogram, expected one or the other");
+      return FALSE;
+    }
+  if (histogram != NULL)
+    {
+      if (!read_histogram (plan, json, histogram, error))
+        return FALSE;
+      experts = (guint) cJSON_GetArraySize (histogram);
+    }
+  else
+    {
+      g_autofree char *path = named_path (json, "/plan/moe_routing", plan->moe_routing);
+      g_ptr_array_add (files, g_strdup (path));
+      plan->moe_tokens = sc_routing_csv_load (path, &plan->moe_lines, &experts, error);
+      if (plan->moe_tokens == NULL)
+        {
+          g_prefix_error (error, "%s: /plan/moe_routing: ", json->file);
+          return FALSE;
+        }
+    }
+  if (experts == model->experts)
+    return TRUE;
+  sc_json_fail (json, object, key, error, "found numbers for %u experts, the model has %u", experts, model->experts);
+  return FALSE;
+}
+
+static gboolean
+read_plan (ScPlan *plan, const ScModel *model, const ScFramework *framework, GPtrArray *files, ScJson *json, GError **error)
 {
   cJSON *object = cJSON_GetObjectItemCaseSensitive (json->root, "plan");
   if (!sc_fields_check_object (json, object, error))
@@ -596,7 +673,8 @@ read_plan (ScPlan *plan, const ScFramework *framework, GPtrArray *files, ScJson 
     plan->overlap_param = row->overlap_param;
   if (sc_fields_get (&sc_plan_table, object, "grad_sync") == NULL)
     plan->grad_sync = row->weights && plan->pp > 1 ? SC_GRAD_SYNC_LAST : row->grad_sync;
-  if (!read_schedule_csv (plan, files, json, object, error) || !read_recompute (plan, json, object, error))
+  if (!read_schedule_csv (plan, files, json, object, error) || !read_recompute (plan, json, object, error)
+      || !read_routing (plan, model, files, json, object, error))
     return FALSE;
   const cJSON *stage_layers = sc_fields_get (&sc_plan_table, object, "stage_layers");
   const cJSON *profile = sc_fields_get (&sc_plan_table, object, "profiled_ms");
@@ -676,7 +754,7 @@ sc_workload_from_json_hf (ScJson *json, ScHfConfig **ret_hf, GError **error)
   const cJSON *model = sc_fields_get (&sc_workload_table, json->root, "model");
   if (!add_hf_config (json, workload->files, &hf, error) || !sc_fields_check_object (json, model, error)
       || !sc_fields_read (&sc_model_table, json, model, &workload->model, error)
-      || !read_plan (&workload->plan, workload->framework, workload->files, json, error))
+      || !read_plan (&workload->plan, &workload->model, workload->framework, workload->files, json, error))
     return NULL;
   if (workload->model.name == NULL)
     workload->model.name = g_strdup (workload->name);

@@ -390,7 +390,7 @@ moved_share (const ScCollective *row, ScCollKind kind, double n, double domains)
     return domains * (g + 1) + 2 * (domains - 1);
   if (row == &sc_collective_collnet) /* to the owner in each domain and back to all; once up the network from each domain */
     return 2 * (n - domains) + domains;
-  if (row == &sc_collective_pxn) /* gathered by rail first: all but what is of that rail already */
+  if (row == &sc_collective_pxn || row == &sc_collective_deepep) /* gathered by rail first: all but what is of that rail already */
     return domains * (g - 1) + g * (domains - 1);
   switch (kind)
     {
@@ -583,6 +583,7 @@ static const Tolerance tolerances[] = {
   { &sc_collective_nvls, TRUE, 1e-3, 1e-3 },
   { &sc_collective_hierarchical, TRUE, 1e-3, 1e-2 },
   { &sc_collective_pxn, TRUE, 1e-3, 1e-3 },
+  { &sc_collective_deepep, TRUE, 1e-3, 1e-3 },
   { &sc_collective_nvls_tree, TRUE, 1e-2, 1e-2 }, /* the root's links carry less at first */
   /* Closed forms know a ring's links.  Groups of several meshes have more lanes for SHARP (-0.14) and for trees, whose
    * both ways do not share one (-0.5). */
@@ -1184,7 +1185,7 @@ START_TEST (a_group_that_comes_back_to_its_first_node_is_uneven)
   const Cluster cluster = { .name = "comes back", .fabric = { .nodes = 2, LATE } };
   g_autoptr (ScTopology) t = cluster_topology (&cluster);
   g_autoptr (ScComms) folded = sc_comms_new (t, 16, FALSE, NULL), unfolded = sc_comms_new (t, 16, TRUE, NULL);
-  static const ScCollective *const even_only[] = { &sc_collective_collnet, &sc_collective_hierarchical, &sc_collective_pxn,
+  static const ScCollective *const even_only[] = { &sc_collective_collnet, &sc_collective_hierarchical, &sc_collective_pxn, &sc_collective_deepep,
                                                    &sc_collective_nvls_tree };
   for (const ScCollective *const *row = sc_collective_all (); *row != NULL; row++)
     for (guint kind = 0; kind < SC_COLL_SEND; kind++)

@@ -109,6 +109,9 @@ START_TEST (a_file_with_both_keeps_its_gpus)
 }
 END_TEST
 
+#define EXPERTS "model.experts=8 model.top_k=2 plan.sequence_parallel=true "
+#define MLA "model.mla.kv_lora_rank=512 model.mla.qk_nope_head_dim=128 model.mla.qk_rope_head_dim=64 model.mla.v_head_dim=128"
+
 static const struct
 {
   const char *set;
@@ -161,7 +164,6 @@ static const struct
   { "plan.cp=4 plan.cp_comm=a2a+p2p", "/plan/cp_a2a: found 0, expected a divisor of cp 4" },
   { "plan.cp=8 plan.cp_comm=a2a", "/plan/cp: 8 does not divide the 4 heads of a tensor-parallel rank" },
   { "plan.cp=2 model.window=512", "/plan/cp_comm: found a ring for layers with a window of 512 tokens" },
-  { "plan.ep=2", "/plan/ep: found 2, expected 1: expert parallelism is not modelled yet" },
   { "plan.tp_overlap=true", "/plan/tp_overlap: found true without sequence_parallel, expected both" },
   { "plan.tp=2 plan.sequence_parallel=true plan.tp_overlap=true plan.micro_batch=1 plan.global_batch=48 seq=2046",
     "/plan/tp_overlap: found true with 2046 tokens of a micro-batch, expected a multiple of the 4 chunks" },
@@ -181,6 +183,25 @@ static const struct
   { "plan.zero={\"hpz\":2}", "/plan/zero/hpz: found 2 with sharding none, expected zero3" },
   { "plan.dp=4 plan.global_batch=64 plan.pp=1 plan.sharding=zero3 plan.zero={\"hpz\":3}", "/plan/zero/hpz: found 3, expected a part of the 4 data-parallel ranks" },
   { "plan.zero={\"quantized_weights\":true}", "/plan/zero/quantized_weights: found true with sharding none, expected zero3" },
+  { "plan.ep=2", "/plan/ep: found with a model that has no experts" },
+  { "plan.etp=2", "/plan/etp: found with a model that has no experts" },
+  { "plan.moe_capacity_factor=1", "/plan/moe_capacity_factor: found with a model that has no experts" },
+  { "plan.moe_histogram=[1]", "/plan/moe_histogram: found numbers for 1 experts, the model has 0" },
+  { "model.experts=8 model.top_k=2", "/plan/sequence_parallel: found false with experts and tp 4, expected true" },
+  { EXPERTS "plan.ep=3", "/plan/ep: 3 does not divide 8 experts (try 2 or 4)" },
+  { EXPERTS "plan.ep=4 plan.etp=2", "/plan/ep: ep 4 x etp 2 = 8 ranks share out the experts, which does not divide the 12 ranks of a stage (tp 4 x cp 1 x dp 3)" },
+  { EXPERTS "model.shared_experts=1 model.expert_ffn=1022 plan.etp=1", "/plan/tp: 4 does not divide the width of the shared experts, 1 x expert_ffn 1022" },
+  { EXPERTS "plan.moe_node_limit=2", "/plan/moe_node_limit: found 2 with moe_dispatcher all-to-all, expected deepep" },
+  { EXPERTS "plan.moe_dispatcher=allgather", "/plan/moe_dispatcher: found \"allgather\"" },
+  { EXPERTS "plan.moe_shared_overlap=true", "/plan/moe_shared_overlap: found true with a model that has no shared experts" },
+  { EXPERTS "model.shared_experts=1 plan.etp=1 plan.moe_shared_overlap=true", "/plan/moe_shared_overlap: found true with ep 1" },
+  { EXPERTS "plan.etp=1 plan.ep=2 plan.moe_imbalance=2.5", "/plan/moe_imbalance: found 2.5, expected at most 2: each of 2 ranks has 4 experts" },
+  { EXPERTS "plan.moe_imbalance=0.5", "/plan/moe_imbalance: found 0.5, expected 1 to 1e+06" },
+  { EXPERTS "plan.moe_histogram=[1,1,1]", "/plan/moe_histogram: found numbers for 3 experts, the model has 8" },
+  { EXPERTS "plan.moe_histogram=[0,0,0,0,0,0,0,0]", "/plan/moe_histogram: line 1 has no tokens" },
+  { EXPERTS "plan.moe_histogram=[9,1,1,1,1,1,1,1]", "/plan/moe_histogram: line 1 gives one expert 9 of 16, more than every token once (top_k is 2)" },
+  { EXPERTS "plan.moe_histogram=[1,1,1,1,1,1,1,1] plan.moe_imbalance=1.5", "/plan/moe_imbalance: found with recorded tokens" },
+  { EXPERTS "plan.moe_histogram=[1,1,1,1,1,1,1,1] plan.moe_routing=x.csv", "/plan/moe_routing: found with moe_histogram" },
   { "plan.schedule=zbh1", "/plan/schedule: found \"zbh1\", expected none, 1f1b, interleaved" },
   { "plan.schedule=zb-v", "/plan/schedule: zb-v needs at least two pipeline ranks and two chunks per rank (vpp 2); found pp 2, vpp 1" },
   { "plan.schedule=csv", "/plan/schedule: found \"csv\" without schedule_csv" },
@@ -196,13 +217,14 @@ static const struct
   { "seq_lengths=3", "/seq_lengths: found 3, expected an array of [length, count] or the path of a file" },
   { "seq_lengths=[[100,0]]", "/seq_lengths/0/1: found 0, expected 1 to" },
   { "seq_lengths=[[1024,1]] plan.attention=unfused", "/seq_lengths: found with attention unfused, expected flash" },
-  { "plan.cuda_graphs=true model.experts=8 model.top_k=2 model.expert_ffn=1024", "/plan/cuda_graphs: found true with experts, expected false" },
+  { EXPERTS "plan.cuda_graphs=true", "/plan/cuda_graphs: found true with experts, expected false" },
   { "plan.shard_group=2", "/plan/shard_group: found 2 with sharding none, expected hsdp or distributed-optimizer" },
   { "model.experts=8", "/model/top_k: found 0, expected 1 to 8 (experts)" },
   { "model.experts=8 model.top_k=9", "/model/top_k: found 9, expected 1 to 8 (experts)" },
   { "model.top_k=2", "/model/experts: found 0 with top_k, expected both or none" },
   { "model.shared_experts=1", "/model/experts: found 0 with shared_experts, expected both or none" },
-  { "model.experts=8 model.top_k=2 model.expert_ffn=1022", "/plan/tp: 4 does not divide expert_ffn 1022 (try 2 or 7)" },
+  { EXPERTS "model.expert_ffn=1022", "/plan/etp: 4 does not divide expert_ffn 1022 (try 2 or 7)" },
+  { "model.qk_norm=true " MLA, "/model/qk_norm: found with mla" },
   { "model.experts=65536 model.top_k=1 model.expert_ffn=10000000", "/model: found about" },
   { "model.mla={\"q_lora_rank\":1536}", "/model/mla/kv_lora_rank: missing, expected a whole number" },
   { "model.mla.kv_lora_rank=512 model.mla.qk_nope_head_dim=128 model.mla.qk_rope_head_dim=64 model.mla.v_head_dim=128 model.head_dim=64",
@@ -244,9 +266,10 @@ static const struct
   const char *message; /* the refusal begins so; NULL: none */
 } counted[] = {
   { "", NULL },
-  { "model.experts=8 model.top_k=2", "/model/experts: a mixture of experts is not modelled yet" },
-  { "model.mla.kv_lora_rank=512 model.mla.qk_nope_head_dim=128 model.mla.qk_rope_head_dim=64 model.mla.v_head_dim=128",
-    "/model/mla: multi-head latent attention is not modelled yet" },
+  { EXPERTS "plan.dp=3", NULL },
+  { EXPERTS "plan.ep=4 plan.etp=1", NULL },
+  { MLA, NULL },
+  { MLA " model.mla.q_lora_rank=1536 model.indexer.heads=64 model.indexer.head_dim=128 model.indexer.top_k=2048", "/model/indexer: " },
   { "model.mtp_layers=1", "/model/mtp_layers: " },
   { "model.window=2047", NULL },
   { "model.window=2047 model.global_every=2", NULL },
@@ -286,6 +309,9 @@ static const char *const accepted[] = {
   "plan.sequence_parallel=true",
   "plan.scatter_gather=true",
   "plan.stage_layers=[24,0]",
+  EXPERTS "plan.ep=2 plan.etp=1 plan.moe_imbalance=2 plan.moe_dispatcher=deepep plan.moe_node_limit=4",
+  EXPERTS "plan.moe_histogram=[3,1,1,1,1,1,1,1] plan.moe_capacity_factor=1.25 plan.moe_pad_to_capacity=false",
+  EXPERTS "model.shared_experts=1 plan.ep=4 plan.etp=1 plan.moe_shared_overlap=true",
   "plan.offload=null plan.cuda_graphs=false plan.shard_group=null plan.etp=1 plan.extra={}",
   "plan.sharding=zero1 plan.overlap_param=true",
   "plan.sharding=fsdp-full",

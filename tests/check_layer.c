@@ -220,7 +220,7 @@ START_TEST (gpt_layers_save_the_formulas)
 }
 END_TEST
 
-#define N_FLAVOURS 6
+#define N_FLAVOURS 10
 
 /* Every combination of what the lists branch on. */
 static guint
@@ -232,10 +232,32 @@ n_variants (void)
   return n * 3 * 2 * 2 * 2 * 2 * 3 * N_FLAVOURS;
 }
 
-/* What published models have beside the plain block. */
 static void
-add_flavour (ScModel *m, guint flavour)
+add_experts (ScWorkload *w, guint experts, guint top_k, guint shared, guint ep, guint etp)
 {
+  w->model.experts = experts;
+  w->model.top_k = top_k;
+  w->model.expert_ffn = 1024;
+  w->model.shared_experts = shared;
+  w->plan.dp = 16;
+  w->plan.ep = ep;
+  w->plan.etp = etp;
+}
+
+static void
+add_latents (ScModel *m, guint q_lora_rank)
+{
+  m->mla = (ScMla){ q_lora_rank, 512, 128, 64, 128 };
+  m->head_dim = 192;
+  m->qk_norm = FALSE;
+  m->kv_heads = m->heads;
+}
+
+/* What published models have beside the plain block.  Experts with tensor parallelism want sequence parallelism, too. */
+static void
+add_flavour (ScWorkload *w, guint flavour)
+{
+  ScModel *const m = &w->model;
   switch (flavour)
     {
     case 1: /* one norm for attention and MLP side by side (Phi) */
@@ -255,6 +277,21 @@ add_flavour (ScModel *m, guint flavour)
     case 5: /* biases by part, a norm over all heads, sinks (OLMo 2, gpt-oss) */
       m->linear_bias = FALSE;
       m->attention_bias = m->attention_sinks = m->qk_norm = m->qk_norm_full = TRUE;
+      break;
+    case 6: /* Mixtral */
+      add_experts (w, 8, 2, 0, 4, w->plan.tp);
+      break;
+    case 7: /* Qwen2-MoE, shared experts beside the exchange */
+      add_experts (w, 16, 4, 2, 8, 1);
+      m->shared_gate = w->plan.moe_shared_overlap = TRUE;
+      break;
+    case 8: /* DeepSeek-V3, all experts on one rank */
+      add_latents (m, 1536);
+      add_experts (w, 4, 2, 1, 1, w->plan.tp);
+      m->mlp_bias = TRUE;
+      break;
+    case 9: /* DeepSeek-V2-Lite's attention */
+      add_latents (m, 0);
       break;
     default:
       break;
@@ -277,10 +314,17 @@ variant (guint i, ScFramework *scratch)
   w.model.embedding_norm = !family && dropout;
   if (!family && flash)
     w.model.positions = SC_POSITIONS_ALIBI;
-  add_flavour (&w.model, flavour);
-  w.plan.tp = tp;
-  w.plan.sequence_parallel = sp > 0;
+  w.plan.tp = w.plan.etp = tp;
+  add_flavour (&w, flavour);
+  w.plan.sequence_parallel = sp > 0 || (w.model.experts > 0 && tp > 1);
   w.plan.recompute = (ScRecompute) recompute;
+  if (w.plan.recompute == SC_RECOMPUTE_SELECTIVE && flavour >= 6) /* the core, or parts that only such layers have */
+    {
+      static const guint parts[] = { 1u << SC_MODULE_MOE_ACT | 1u << SC_MODULE_LAYERNORM, 1u << SC_MODULE_SHARED_EXPERTS | 1u << SC_MODULE_MOE_ACT,
+                                     1u << SC_MODULE_MOE | 1u << SC_MODULE_MLA_UP_PROJ, 1u << SC_MODULE_MLA_UP_PROJ | 1u << SC_MODULE_CORE_ATTN };
+      w.plan.recompute = SC_RECOMPUTE_MODULES;
+      w.plan.recompute_modules = parts[flavour - 6];
+    }
   w.plan.attention = flash ? SC_ATTENTION_FLASH : SC_ATTENTION_UNFUSED;
   if (sp && dropout) /* what no row has: everything apart, recompute that stops early */
     {
@@ -474,7 +518,7 @@ START_TEST (every_started_collective_is_waited_for_and_none_runs_alone)
             ck_assert (item->name != NULL && item->bytes > 0);
         }
       ck_assert_uint_eq (flying, 0);
-      ck_assert ((collectives == 0) == (w.plan.tp == 1));
+      ck_assert ((collectives == 0) == (w.plan.tp == 1 && w.plan.ep == 1));
     }
 }
 END_TEST
@@ -615,13 +659,15 @@ START_TEST (executed_flops_are_the_models)
     {
       ScFramework fw;
       const ScWorkload w = variant (i, &fw);
-      if (w.plan.tp > w.model.kv_heads)
-        continue; /* replicated keys cost more */
+      if (w.plan.tp > w.model.kv_heads || (w.model.mla.kv_lora_rank > 0 && w.plan.tp > 1 && !w.plan.sequence_parallel))
+        continue; /* replicated keys, and ways down, cost more */
       g_autoptr (GArray) forward = list (&w, sc_layer_forward);
       const gboolean flash = w.plan.attention == SC_ATTENTION_FLASH;
       const double pairs = (double) w.seq * w.seq / (flash ? 2 : 1);
-      const double model = sc_model_layer_linear_flops (&w.model, w.seq) + sc_model_layer_mlp_flops (&w.model, w.seq)
-                           + sc_model_core_attention_flops (&w.model, pairs);
+      const gboolean experts = w.model.experts > 0;
+      const double router = 2.0 * w.seq * w.model.hidden * w.model.experts; /* counted by nobody */
+      const double model = sc_model_layer_linear_flops (&w.model, w.seq) + sc_model_core_attention_flops (&w.model, pairs)
+                           + (experts ? sc_model_layer_experts_flops (&w.model, w.seq) + router : sc_model_layer_mlp_flops (&w.model, w.seq));
       ck_assert_double_eq_tol (flops (forward, -1) * w.plan.tp / model, 1, 1e-12);
     }
 }

@@ -8,7 +8,7 @@ static const ScCollective *const rows[] = { &sc_collective_ring, &sc_collective_
                                             &sc_collective_send, &sc_collective_tree, &sc_collective_nvls,
                                             &sc_collective_nvls_tree, &sc_collective_collnet, &sc_collective_pat,
                                             &sc_collective_halving_doubling, &sc_collective_direct, &sc_collective_all_to_all,
-                                            &sc_collective_pxn, &sc_collective_hierarchical, &sc_collective_send_receive, NULL };
+                                            &sc_collective_pxn, &sc_collective_deepep, &sc_collective_hierarchical, &sc_collective_send_receive, NULL };
 
 const ScCollective *const *
 sc_collective_all (void)
@@ -175,7 +175,7 @@ sc_collective_choose (ScCollKind kind, const ScGroupShape *shape, double bytes, 
 void
 sc_collective_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, double bytes, const ScBound *bound)
 {
-  if (shape->library.version != NULL)
+  if (shape->library.version != NULL && !choice->row->own_kernels)
     {
       sc_nccl_time (choice, kind, shape, bytes, bound);
       return;

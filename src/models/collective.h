@@ -49,6 +49,7 @@ typedef struct
   double inter_latency_s, intra_latency_s;     /* one ring step */
   double pair_bytes_per_s; /* what one connection reaches between sockets (a rate cap); 0: no such limit */
   double launch_s;        /* fixed part */
+  double node_share, rank_share; /* of tokens, what is left of one copy for each expert between nodes, and to ranks; 0: all (deepep) */
   ScLibrary library;
 } ScGroupShape;
 
@@ -68,6 +69,7 @@ struct _ScCollective
   double      max_bytes; /* only up to this size; INFINITY */
   guint       min_ranks;
   gboolean    on_request; /* never chosen where no library chooses; only by name */
+  gboolean    own_kernels; /* not the library's: its closed form is its time */
   gboolean    at_once;    /* messages that wait for no others: their latency is a delay, and links alone pace them */
 
   /* Can a group of this shape run it at all?  NULL: yes.  If not, *ret_why says what is missing, in words. */
@@ -100,7 +102,7 @@ struct _ScCollective
 
 extern const ScCollective sc_collective_ring, sc_collective_chain, sc_collective_scalar, sc_collective_send, sc_collective_tree,
     sc_collective_nvls, sc_collective_nvls_tree, sc_collective_collnet, sc_collective_pat, sc_collective_halving_doubling,
-    sc_collective_direct, sc_collective_all_to_all, sc_collective_pxn, sc_collective_hierarchical, sc_collective_send_receive;
+    sc_collective_direct, sc_collective_all_to_all, sc_collective_pxn, sc_collective_deepep, sc_collective_hierarchical, sc_collective_send_receive;
 
 const ScCollective *const *sc_collective_all (void);              /* NULL-ended */
 const ScCollective        *sc_collective_find (const char *name); /* or NULL */
@@ -174,6 +176,21 @@ void  sc_ring_hop (const ScFabric *fabric, const guint32 *gpus, guint n, guint c
 
 /* For rows that pair the ranks of nodes rail by rail: several nodes, as many ranks on each. */
 gboolean sc_rails_possible (ScCollKind kind, const ScGroupShape *shape, const char **ret_why);
+
+/* All-to-alls that keep to their rails: connections inside a domain, and across between ranks of one rail. */
+enum
+{
+  SC_RAILS_INSIDE,
+  SC_RAILS_ACROSS,
+  SC_RAILS_N_PARTS
+};
+guint    sc_rails_n_parts (ScCollKind kind, const ScGroupShape *shape);
+void     sc_rails_walk (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind, ScHopFunc hop, gpointer data);
+void     sc_rails_path (ScCollKind kind, const ScGroupShape *shape, double *ret_intra, double *ret_inter);
+double   sc_rails_alone_s (ScCollKind kind, const ScGroupShape *shape, double bytes,
+                           double (*connection_bytes) (ScCollKind kind, const ScGroupShape *shape, guint part, double bytes));
+ScMessages *sc_rails_expand (const ScFabric *fabric, const guint32 *gpus, guint n, ScCollKind kind, double bytes, guint blocks, ScTime latency,
+                             const guint32 *link_map, gboolean unit_links);
 
 /* The domains of a group: members [first[d], first[d + 1]) of rank order sit in domain d. */
 typedef struct

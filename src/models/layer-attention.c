@@ -225,6 +225,26 @@ sc_pass_core_backward (Pass *p)
   sc_pass_temp (p, -output);
 }
 
+void
+sc_pass_projection_forward (Pass *p)
+{
+  sc_pass_row_forward (p, &linear_proj, p->o);
+  sc_pass_used (p, PROJ_IN);
+}
+
+void
+sc_pass_projection_backward (Pass *p)
+{
+  sc_pass_row_backward (p, &linear_proj, p->o);
+  sc_pass_residual_done (p);
+}
+
+void
+sc_pass_projection_weights (Pass *p)
+{
+  sc_pass_row_weights (p, &linear_proj, p->o, PROJ_IN);
+}
+
 /* A norm over all heads sums squares over the ranks that hold them: of Q and of K, in fp32. */
 static void
 qk_norm_sums (Pass *p, const char *name)
@@ -275,8 +295,7 @@ sc_pass_attention_forward (Pass *p)
   sc_pass_core_forward (p, FALSE);
   sc_pass_used (p, QK);
   sc_pass_used (p, V);
-  sc_pass_row_forward (p, &linear_proj, p->q);
-  sc_pass_used (p, PROJ_IN);
+  sc_pass_projection_forward (p);
 }
 
 static void
@@ -291,8 +310,7 @@ sc_pass_attention_backward (Pass *p)
 {
   const double width = p->q + 2 * p->kv;
   const double parts = p->e * width * p->t;
-  sc_pass_row_backward (p, &linear_proj, p->q);
-  sc_pass_residual_done (p);
+  sc_pass_projection_backward (p);
   if (sc_pass_repeats (p, SC_MODULE_CORE_ATTN))
     {
       p->time = SC_TIME_RECOMPUTE;
@@ -322,7 +340,7 @@ void
 sc_pass_attention_weights (Pass *p)
 {
   const double width = p->q + 2 * p->kv;
-  sc_pass_row_weights (p, &linear_proj, p->q, PROJ_IN);
+  sc_pass_projection_weights (p);
   qkv_bias_gradient (p, p->e * width * p->t);
   sc_pass_column_weights (p, &linear_qkv, width);
   sc_pass_temp (p, -p->e * width * p->t);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* layer-kinds.c - the kinds of layers in a model, in order of their first layer. */
 #include "models/layer-kinds.h"
+#include "models/experts.h"
 #include "models/packing.h"
 
 static gboolean
 same (const ScLayerKind *a, const ScLayerKind *b)
 {
-  return a->experts == b->experts && a->window == b->window && sc_layer_recompute_equal (&a->recompute, &b->recompute)
+  return a->experts == b->experts && a->routing == b->routing && a->window == b->window && sc_layer_recompute_equal (&a->recompute, &b->recompute)
          && a->stage == b->stage && a->pairs == b->pairs;
 }
 
@@ -41,7 +42,9 @@ number_layers (const ScWorkload *workload, const guint *stages, gboolean partial
       for (guint j = 0; j < plan->pp * plan->vpp; j++)
         for (guint i = 0; i < stages[j]; i++, layer++)
           {
-            ScLayerKind kind = { .experts = sc_model_layer_has_experts (&workload->model, layer),
+            const gboolean experts = sc_model_layer_has_experts (&workload->model, layer);
+            ScLayerKind kind = { .experts = experts,
+                                 .routing = experts ? sc_experts_line (&workload->model, plan, layer) : 0,
                                  .window = sc_model_layer_window (&workload->model, layer, workload->seq),
                                  .recompute = sc_recompute_of_layer (plan, i, stages[j], partial),
                                  .stage = plan->profile.by_stage ? j : 0 };

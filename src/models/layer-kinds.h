@@ -7,6 +7,7 @@
 typedef struct
 {
   gboolean experts; /* a mixture of experts in place of the MLP */
+  guint    routing; /* line of the recorded routing */
   guint    window;  /* tokens that a query attends; 0: all */
   ScLayerRecompute recompute; /* what its backward computes again */
   double   pairs;   /* query-key pairs of one head over a micro-batch of packed documents; 0: of whole sequences */

@@ -350,7 +350,7 @@ void
 sc_pass_row_weights (Pass *p, const Linear *l, double n_in, Tensor input)
 {
   if (sc_pass_has_row_bias (p))
-    sc_pass_reduction (p, l->bias_grad, sc_pass_rows_bytes (p));
+    sc_pass_reduction (p, halves[p->half].bias_grad, sc_pass_rows_bytes (p));
   sc_pass_weight_gradient (p, l, p->h, n_in);
   sc_pass_spent (p, input);
   sc_pass_temp (p, -sc_pass_full_bytes (p));

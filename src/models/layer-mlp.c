@@ -18,6 +18,35 @@ static const Linear linear_fc2 = {
   NULL,  "fc2 reduce",
 };
 
+/* Of shared experts. */
+static const Linear linear_shared_fc1 = {
+  "shared fc1",
+  "shared fc1 dgrad",
+  "shared fc1 wgrad",
+  "shared fc1 gradient add",
+  "shared fc1 bias gradient",
+  "shared fc1 all-gather",
+  "shared fc1 input all-gather",
+  "shared fc1 gradient reduce",
+};
+
+static const Linear linear_shared_fc2 = {
+  "shared fc2", "shared fc2 dgrad", "shared fc2 wgrad", "shared fc2 gradient add", "shared fc2 bias gradient", "shared fc2 gradient all-gather",
+  NULL, "shared fc2 reduce",
+};
+
+static const Linear *
+fc1 (const Pass *p)
+{
+  return p->shape->kind.experts ? &linear_shared_fc1 : &linear_fc1;
+}
+
+static const Linear *
+fc2 (const Pass *p)
+{
+  return p->shape->kind.experts ? &linear_shared_fc2 : &linear_fc2;
+}
+
 static void
 activation_forward (Pass *p)
 {
@@ -39,7 +68,7 @@ static void
 fc1_bias_gradient (Pass *p, double bytes)
 {
   if (sc_pass_has_mlp_bias (p) && !p->fw->fused_bias)
-    sc_pass_reduction (p, linear_fc1.bias_grad, bytes);
+    sc_pass_reduction (p, fc1 (p)->bias_grad, bytes);
 }
 
 static void
@@ -67,53 +96,80 @@ fc1_width (const Pass *p)
 }
 
 void
-sc_pass_mlp_forward (Pass *p, gboolean to_end)
+sc_pass_mlp_up_forward (Pass *p)
 {
   sc_pass_born (p, FC1_OUT);
   if (!p->ops)
-    sc_pass_column_forward (p, &linear_fc1, fc1_width (p));
+    sc_pass_column_forward (p, fc1 (p), fc1_width (p));
   else if (p->model->gated_mlp)
-    sc_pass_column_forward (p, &linear_fc1, p->f); /* every second product again: one branch */
-  sc_pass_used (p, NORM2_OUT);
+    sc_pass_column_forward (p, fc1 (p), p->f); /* every second product again: one branch */
+  if (!p->shape->kind.experts)
+    sc_pass_used (p, NORM2_OUT);
   sc_pass_born (p, FC2_IN);
   activation_forward (p);
   sc_pass_used (p, FC1_OUT);
-  if (p->ops && to_end)
-    sc_pass_temp (p, sc_pass_rows_bytes (p)); /* the output was kept */
-  if (!to_end || p->ops)
-    return;
-  sc_pass_row_forward (p, &linear_fc2, p->f);
+}
+
+void
+sc_pass_mlp_down_forward (Pass *p)
+{
+  if (p->ops) /* the output was kept */
+    {
+      sc_pass_temp (p, sc_pass_rows_bytes (p));
+      return;
+    }
+  sc_pass_row_forward (p, fc2 (p), p->f);
   sc_pass_used (p, FC2_IN);
 }
 
 void
-sc_pass_mlp_backward (Pass *p)
+sc_pass_mlp_forward (Pass *p, gboolean to_end)
 {
-  if (sc_pass_repeats (p, SC_MODULE_MLP_ACT) && !sc_pass_repeats (p, SC_MODULE_MLP))
+  sc_pass_mlp_up_forward (p);
+  if (to_end)
+    sc_pass_mlp_down_forward (p);
+}
+
+void
+sc_pass_mlp_down_backward (Pass *p)
+{
+  if (!p->shape->kind.experts && sc_pass_repeats (p, SC_MODULE_MLP_ACT) && !sc_pass_repeats (p, SC_MODULE_MLP))
     {
       p->time = SC_TIME_RECOMPUTE;
       sc_pass_born (p, FC2_IN);
       activation_forward (p);
       p->time = SC_TIME_BACKWARD;
     }
-  sc_pass_row_backward (p, &linear_fc2, p->f);
+  sc_pass_row_backward (p, fc2 (p), p->f);
   sc_pass_residual_done (p);
   sc_pass_spent_on_weights (p, FC2_IN);
   sc_pass_temp (p, p->e * fc1_width (p) * p->t);
   activation_backward (p);
   sc_pass_temp (p, -p->e * p->f * p->t);
   sc_pass_spent (p, FC1_OUT);
-  sc_pass_column_backward (p, &linear_fc1, fc1_width (p));
+}
+
+void
+sc_pass_mlp_up_backward (Pass *p)
+{
+  sc_pass_column_backward (p, fc1 (p), fc1_width (p));
   sc_pass_temp_of_weights (p, -p->e * fc1_width (p) * p->t);
+}
+
+void
+sc_pass_mlp_backward (Pass *p)
+{
+  sc_pass_mlp_down_backward (p);
+  sc_pass_mlp_up_backward (p);
   sc_pass_spent_on_weights (p, NORM2_OUT);
 }
 
 void
 sc_pass_mlp_weights (Pass *p)
 {
-  sc_pass_row_weights (p, &linear_fc2, p->f, FC2_IN);
+  sc_pass_row_weights (p, fc2 (p), p->f, FC2_IN);
   fc1_bias_gradient (p, p->e * fc1_width (p) * p->t);
-  sc_pass_column_weights (p, &linear_fc1, fc1_width (p));
+  sc_pass_column_weights (p, fc1 (p), fc1_width (p));
   sc_pass_temp (p, -p->e * fc1_width (p) * p->t);
   sc_pass_spent (p, NORM2_OUT);
 }

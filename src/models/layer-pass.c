@@ -2,6 +2,7 @@
 /* layer-pass.c - the sizes of a pass, what it saves, and the items that it writes. */
 #include <math.h>
 #include "models/layer-pass.h"
+#include "models/experts.h"
 
 Pass
 sc_pass_new (const ScLayerShape *shape, GArray *items, ScTimeKind time)
@@ -11,7 +12,7 @@ sc_pass_new (const ScLayerShape *shape, GArray *items, ScTimeKind time)
   const guint heads = model->heads / plan->tp;
   const guint kv_heads = MAX (model->kv_heads / plan->tp, 1); /* replicated where tp exceeds them */
   const guint v_dim = model->mla.kv_lora_rank > 0 ? model->mla.v_head_dim : model->head_dim;
-  return (Pass){
+  Pass p = {
     .shape = shape,
     .model = model,
     .plan = plan,
@@ -35,6 +36,15 @@ sc_pass_new (const ScLayerShape *shape, GArray *items, ScTimeKind time)
     .split = plan->tp > 1,
     .sp = plan->tp > 1 && plan->sequence_parallel,
   };
+  if (shape->kind.experts)
+    {
+      g_autoptr (ScExpertRows) routing = sc_expert_rows_new (model, plan, (guint64) shape->tokens_sp, shape->kind.routing);
+      p.f_e = (double) model->expert_ffn / plan->etp;
+      p.sent = (double) routing->sent;
+      p.arrived = (double) routing->arrived;
+      p.rows = (double) routing->total;
+    }
+  return p;
 }
 
 /* Outputs of products one, five and (where a third matrix makes it the seventh) the last, Q, one FFN branch and the down
@@ -49,6 +59,7 @@ ops_kept_bytes (const Pass *p)
 double
 sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
 {
+  const ScMla *const mla = &p->model->mla;
   const gboolean dropout = p->model->dropout > 0;
   const gboolean unfused = p->plan->attention == SC_ATTENTION_UNFUSED, post_norms = p->model->layer_norms > 2;
   /* reciprocal deviation in fp32; the GPT table of MODELLING 3.4 leaves LayerNorm's 8 bytes a token out */
@@ -73,6 +84,13 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
     case POST1_STATS:
     case POST2_STATS:
       return post_norms ? stats : 0;
+    case Q_LATENT: /* MODELLING 3.5, and what the fused norm and product keeps between the two (its ln_out) */
+    case Q_LATENT_OUT:
+      return p->e * mla->q_lora_rank * p->t_sp;
+    case KV_LATENT:
+      return mla->kv_lora_rank > 0 ? p->e * (mla->kv_lora_rank + mla->qk_rope_head_dim) * p->t_sp : 0;
+    case KV_LATENT_OUT:
+      return p->e * mla->kv_lora_rank * p->t_sp;
     case QK_NORM_IN:
       return p->model->qk_norm ? p->e * (p->q + p->kv) * p->t : 0;
     case QK:
@@ -92,6 +110,16 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
     case PROJ_MASK:
     case MLP_MASK:
       return dropout ? p->h * p->t_sp : 0;
+    case ROUTER_OUT: /* MODELLING 3.5: logits and probabilities in fp32, of the chosen ones probability and number */
+      return p->shape->kind.experts ? (4.0 * p->model->experts + 8.0 * p->model->top_k) * p->t_sp : 0;
+    case MOE_IN:
+      return p->e * p->h * p->rows;
+    case MOE_FC1_OUT:
+      return (p->model->gated_mlp ? 2 : 1) * p->e * p->f_e * p->rows;
+    case MOE_FC2_IN:
+      return p->e * p->f_e * p->rows;
+    case SHARED_OUT:
+      return p->shape->kind.experts && p->model->shared_gate && p->model->shared_experts > 0 ? sc_pass_rows_bytes (p) : 0;
     case FC1_OUT:
       return (p->model->gated_mlp ? 2 : 1) * p->e * p->f * p->t;
     case FC2_IN:
@@ -107,26 +135,34 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
 #define BIT(tensor) (G_GUINT64_CONSTANT (1) << (tensor))
 G_STATIC_ASSERT (N_TENSORS <= 64);
 
-/* What backward need not find where it repeats a part of the layer. */
-static const guint64 dropped_by[SC_N_MODULES] = {
-  [SC_MODULE_CORE_ATTN] = BIT (SOFTMAX_OUT) | BIT (ATTENTION_MASK) | BIT (ATTENTION_DROPPED) | BIT (FLASH_LSE),
-  [SC_MODULE_LAYERNORM] = BIT (NORM1_OUT) | BIT (NORM1_STATS) | BIT (NORM2_OUT) | BIT (NORM2_STATS),
-  [SC_MODULE_MLP_ACT] = BIT (FC2_IN),
-  [SC_MODULE_MLP] = BIT (FC1_OUT) | BIT (FC2_IN),
+#define SHARED_BITS (BIT (FC1_OUT) | BIT (FC2_IN) | BIT (SHARED_OUT))
+
+/* What backward need not find where it repeats a part of the layer, with experts or without. */
+static const guint64 dropped_by[SC_N_MODULES][2] = {
+#define ALWAYS(bits) { (bits), (bits) }
+  [SC_MODULE_CORE_ATTN] = ALWAYS (BIT (SOFTMAX_OUT) | BIT (ATTENTION_MASK) | BIT (ATTENTION_DROPPED) | BIT (FLASH_LSE)),
+  [SC_MODULE_LAYERNORM] = ALWAYS (BIT (NORM1_OUT) | BIT (NORM1_STATS) | BIT (NORM2_OUT) | BIT (NORM2_STATS)),
+  [SC_MODULE_MLP_ACT] = { BIT (FC2_IN), 0 },
+  [SC_MODULE_MLP] = { BIT (FC1_OUT) | BIT (FC2_IN), 0 },
+  [SC_MODULE_MOE_ACT] = { 0, BIT (MOE_FC2_IN) },
+  [SC_MODULE_SHARED_EXPERTS] = { 0, SHARED_BITS },
+  [SC_MODULE_MOE] = { 0, BIT (ROUTER_OUT) | BIT (MOE_IN) | BIT (MOE_FC1_OUT) | BIT (MOE_FC2_IN) | SHARED_BITS },
+  [SC_MODULE_MLA_UP_PROJ] = ALWAYS (BIT (QK) | BIT (V) | BIT (Q_LATENT_OUT) | BIT (KV_LATENT_OUT)),
 };
 
 /* Operator by operator: the layer's input, outputs of fused attention and of every second product, of which V is one. */
 static const guint64 kept_of_ops = BIT (NORM1_IN) | BIT (V) | BIT (FLASH_LSE) | BIT (PROJ_IN) | BIT (OPS_KEPT);
 
 gboolean
-sc_pass_tensor_saved (Tensor tensor, const ScLayerRecompute *recompute)
+sc_pass_tensor_saved (Tensor tensor, const ScLayerKind *kind)
 {
+  const ScLayerRecompute *const recompute = &kind->recompute;
   if (recompute->full)
     return tensor == NORM1_IN && recompute->first;
   if (recompute->ops)
     return (kept_of_ops & BIT (tensor)) != 0;
   for (guint i = 0; i < SC_N_MODULES; i++)
-    if ((recompute->modules & 1u << i) != 0 && (dropped_by[i] & BIT (tensor)) != 0)
+    if ((recompute->modules & 1u << i) != 0 && (dropped_by[i][kind->experts] & BIT (tensor)) != 0)
       return FALSE;
   return TRUE;
 }

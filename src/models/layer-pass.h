@@ -10,6 +10,10 @@ typedef enum
   NORM1_IN, /* the layer's input: taken over from whoever produced it */
   NORM1_STATS,
   NORM1_OUT,
+  Q_LATENT, /* of latent attention: before and behind their norms */
+  Q_LATENT_OUT,
+  KV_LATENT, /* ... with the part of the keys that has positions */
+  KV_LATENT_OUT,
   QK_NORM_IN,
   QK, /* Q and K after rotation */
   V,
@@ -24,8 +28,13 @@ typedef enum
   NORM2_IN,
   NORM2_STATS,
   NORM2_OUT,
-  FC1_OUT, /* input of GELU, or of SwiGLU: both branches */
+  ROUTER_OUT, /* logits, probabilities, the experts of each token */
+  MOE_IN,     /* rows of the experts of this rank */
+  MOE_FC1_OUT,
+  MOE_FC2_IN,
+  FC1_OUT, /* input of GELU, or of SwiGLU: both branches; of the MLP, or of the shared experts */
   FC2_IN,
+  SHARED_OUT, /* of shared experts, where a gate multiplies it */
   MLP_MASK,
   POST2_IN, /* the MLP's */
   POST2_STATS,
@@ -80,7 +89,11 @@ typedef struct
   double t_sp;   /* rows of the norms: T, or T / tp */
   double q, kv;  /* widths of this rank's Q and of its K ... */
   double v, o;   /* ... of its V and of the attention output */
-  double f;      /* width of this rank's FFN branch */
+  double f;      /* width of this rank's FFN branch: of the MLP, or of the shared experts */
+  double f_e;    /* ... of an expert's */
+  double sent;   /* rows that this rank hands to the dispatch, */
+  double arrived; /* that the dispatch brings it, */
+  double rows;   /* and that its experts work on: of its whole ETP group */
   double scores; /* elements of this rank's score matrices */
   double grad;   /* bytes of an element of the gradient buffer */
   guint heads;   /* of this rank */
@@ -92,7 +105,7 @@ typedef struct
 /* layer-pass.c: sizes, saved tensors, writing items */
 Pass     sc_pass_new (const ScLayerShape *shape, GArray *items, ScTimeKind time);
 double   sc_pass_tensor_bytes (const Pass *p, Tensor tensor);
-gboolean sc_pass_tensor_saved (Tensor tensor, const ScLayerRecompute *recompute);
+gboolean sc_pass_tensor_saved (Tensor tensor, const ScLayerKind *kind);
 gboolean sc_pass_repeats (const Pass *p, ScModule module); /* does backward compute that part of the layer again? */
 double   sc_pass_full_bytes (const Pass *p); /* of a hidden-wide tensor over all tokens ... */
 double   sc_pass_rows_bytes (const Pass *p); /* ... and of this rank's rows of it */
@@ -165,6 +178,26 @@ void sc_pass_attention_weights (Pass *p);
 /* The core, Q, K and V to the attention output: backward spends a temporary, the gradient of that output, and leaves those of Q, K and V. */
 void sc_pass_core_forward (Pass *p, gboolean repeated); /* @repeated: the output is there already */
 void sc_pass_core_backward (Pass *p);
+void sc_pass_projection_forward (Pass *p); /* the core's output to the sum over the TP group ... */
+void sc_pass_projection_backward (Pass *p); /* ... and its gradient back, a temporary */
+void sc_pass_projection_weights (Pass *p);
+
+/* layer-mla.c: the attention half with latents, under the same contract. */
+void sc_pass_mla_forward (Pass *p);
+void sc_pass_mla_backward (Pass *p);
+void sc_pass_mla_weights (Pass *p);
 void sc_pass_mlp_forward (Pass *p, gboolean to_end); /* @to_end FALSE: only as far as the last tensor that backward needs; nothing is left */
 void sc_pass_mlp_backward (Pass *p);
 void sc_pass_mlp_weights (Pass *p);
+
+/* The same, cut where the activation's input or output is: of shared experts, which run beside the exchanges of routed ones. */
+void sc_pass_mlp_up_forward (Pass *p);    /* norm's output to FC2_IN */
+void sc_pass_mlp_down_forward (Pass *p);  /* FC2_IN to the sum */
+void sc_pass_mlp_down_backward (Pass *p); /* the output gradient to that of FC1_OUT, a temporary */
+void sc_pass_mlp_up_backward (Pass *p);   /* that one to the gradient of the norm's output; the norm's output is not spent */
+
+/* layer-moe.c: the MLP half of a layer with experts, under the same contract. */
+void sc_pass_moe_forward (Pass *p, gboolean to_end);
+void sc_pass_moe_backward (Pass *p);
+void sc_pass_moe_weights (Pass *p);
+void sc_pass_shared_again (Pass *p, gboolean to_end); /* the shared experts alone, repeated; nothing is left */

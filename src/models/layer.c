@@ -27,7 +27,7 @@ sc_layer_saved_bytes (const ScLayerShape *shape)
   const Pass p = sc_pass_new (shape, NULL, SC_TIME_FORWARD);
   double bytes = 0;
   for (guint i = 0; i < N_TENSORS; i++)
-    if (sc_pass_tensor_saved ((Tensor) i, &shape->kind.recompute))
+    if (sc_pass_tensor_saved ((Tensor) i, &shape->kind))
       bytes += sc_pass_tensor_bytes (&p, (Tensor) i);
   return bytes;
 }
@@ -37,6 +37,12 @@ sc_boundary_bytes (const ScLayerShape *shape)
 {
   const double rows = shape->plan->scatter_gather ? shape->tokens / shape->plan->tp : shape->tokens_sp;
   return shape->act_bytes * rows * shape->model->hidden;
+}
+
+static gboolean
+has_latents (const Pass *p)
+{
+  return p->model->mla.kv_lora_rank > 0;
 }
 
 static void
@@ -63,8 +69,12 @@ static void
 forward_half (Pass *p, Half half, gboolean to_end)
 {
   p->half = half;
-  if (half == ATTENTION_HALF)
+  if (half == ATTENTION_HALF && has_latents (p))
+    sc_pass_mla_forward (p);
+  else if (half == ATTENTION_HALF)
     sc_pass_attention_forward (p);
+  else if (p->shape->kind.experts)
+    sc_pass_moe_forward (p, to_end);
   else
     sc_pass_mlp_forward (p, to_end);
 }
@@ -131,7 +141,7 @@ sc_layer_forward (const ScLayerShape *shape, GArray *items)
 {
   Pass p = sc_pass_new (shape, items, SC_TIME_FORWARD);
   for (guint i = 0; i < N_TENSORS; i++)
-    p.keeps[i] = sc_pass_tensor_saved ((Tensor) i, &shape->kind.recompute);
+    p.keeps[i] = sc_pass_tensor_saved ((Tensor) i, &shape->kind);
   sc_pass_born (&p, NORM1_IN);
   sc_pass_born (&p, OPS_KEPT);
   layer_body (&p, TRUE);
@@ -147,7 +157,7 @@ layer_again (Pass *p, gboolean to_end)
   p->time = SC_TIME_RECOMPUTE;
   p->ops = r->ops;
   for (guint i = 0; i < N_TENSORS; i++)
-    p->known[i] = sc_pass_tensor_saved ((Tensor) i, r);
+    p->known[i] = sc_pass_tensor_saved ((Tensor) i, &p->shape->kind);
   sc_pass_born (p, NORM1_IN);
   layer_body (p, to_end);
   if (r->ops)
@@ -189,13 +199,18 @@ repeat_before (Pass *p, Half half)
     first_norm (p);
   else if (sc_pass_repeats (p, SC_MODULE_LAYERNORM) && !shared)
     second_norm (p);
-  if (half == MLP_HALF && !p->shape->kind.experts && sc_pass_repeats (p, SC_MODULE_MLP))
+  const gboolean experts = p->shape->kind.experts, to_end = !p->fw->recompute_stops_early;
+  if (half == MLP_HALF && sc_pass_repeats (p, experts ? SC_MODULE_MOE : SC_MODULE_MLP))
     {
-      const gboolean to_end = !p->fw->recompute_stops_early;
-      sc_pass_mlp_forward (p, to_end);
+      if (experts)
+        sc_pass_moe_forward (p, to_end);
+      else
+        sc_pass_mlp_forward (p, to_end);
       if (to_end)
         sc_pass_temp (p, -sc_pass_rows_bytes (p));
     }
+  else if (half == MLP_HALF && experts && sc_pass_repeats (p, SC_MODULE_SHARED_EXPERTS))
+    sc_pass_shared_again (p, to_end);
   p->time = SC_TIME_BACKWARD;
 }
 
@@ -206,8 +221,12 @@ backward_half (Pass *p, Half half)
   p->half = half;
   sc_pass_residual_backward (p);
   repeat_before (p, half);
-  if (half == ATTENTION_HALF)
+  if (half == ATTENTION_HALF && has_latents (p))
+    sc_pass_mla_backward (p);
+  else if (half == ATTENTION_HALF)
     sc_pass_attention_backward (p);
+  else if (p->shape->kind.experts)
+    sc_pass_moe_backward (p);
   else
     sc_pass_mlp_backward (p);
 }
@@ -298,8 +317,12 @@ sc_layer_backward_weight (const ScLayerShape *shape, GArray *items)
   for (guint i = 0; i < 2; i++)
     {
       p.half = order[shared][i];
-      if (p.half == ATTENTION_HALF)
+      if (p.half == ATTENTION_HALF && has_latents (&p))
+        sc_pass_mla_weights (&p);
+      else if (p.half == ATTENTION_HALF)
         sc_pass_attention_weights (&p);
+      else if (p.shape->kind.experts)
+        sc_pass_moe_weights (&p);
       else
         sc_pass_mlp_weights (&p);
     }

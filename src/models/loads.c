@@ -3,6 +3,7 @@
  * bind (FOLDING S2, S5 a). */
 #include <stdlib.h>
 #include <string.h>
+#include "models/experts.h"
 #include "models/loads.h"
 #include "models/nccl.h"
 #include "models/sort.h"
@@ -416,6 +417,11 @@ sc_loads_new (const ScLayout *layout, const ScFabric *fabric, const ScNeed *need
                             .inter_latency_s = w.inter_latency_s, .intra_latency_s = w.intra_latency_s, .pair_bytes_per_s = w.pair_bytes_per_s,
                             .launch_s = fabric->topology->collective_launch_s.value, .library = library_of (fabric, gpus, comm->n) };
       s->ragged = is_ragged (fabric, gpus, s);
+      if (comm->kind == SC_COMM_EP && layout->workload != NULL)
+        {
+          s->node_share = sc_experts_node_share (&layout->workload->model, &layout->workload->plan, s->n_domains);
+          s->rank_share = sc_experts_rank_share (&layout->workload->model, &layout->workload->plan, s->n);
+        }
       find_rates (&w, first_load, s);
       find_bound (&w, s, &walk, sum);
       forget_kinds (&w, first_load);

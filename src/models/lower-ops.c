@@ -305,6 +305,18 @@ call_hold (const Lower *l, ScCommKind comm, ScCollKind kind)
   return MIN ((kind == SC_COLL_SEND_RECEIVE ? RING_EXCHANGE_SMS : USER_BUFFER_SMS) / l->sms, 1);
 }
 
+/* The row that a call takes whatever the library would choose; NULL: none. */
+static const ScCollective *
+forced_row (const Lower *l, const ScComm *comm, ScCollKind kind, const ScGroupShape *shape, double bytes)
+{
+  if (comm->kind == SC_COMM_WORLD)
+    return &sc_collective_scalar;
+  if (comm->kind == SC_COMM_EP && kind == SC_COLL_ALL_TO_ALL && l->plan->moe_dispatcher == SC_DISPATCHER_DEEPEP
+      && sc_collective_possible (&sc_collective_deepep, kind, shape, bytes, NULL))
+    return &sc_collective_deepep;
+  return NULL;
+}
+
 /* The program's call for @n times @bytes of @kind in a row over @comm: made once per family, kind, size and number. */
 guint32
 sc_lower_calls_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, guint32 n)
@@ -323,7 +335,7 @@ sc_lower_calls_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, gui
   const ScComm *const comm = &in->layout->comms[first_comm];
   const ScGroupShape *const shape = &in->loads->shapes[first_comm];
   ScCollChoice choice;
-  if (!sc_collective_choose (kind, shape, bytes, comm->kind == SC_COMM_WORLD ? &sc_collective_scalar : NULL, SC_N_PROTOS, &choice, NULL))
+  if (!sc_collective_choose (kind, shape, bytes, forced_row (l, comm, kind, shape, bytes), SC_N_PROTOS, &choice, NULL))
     g_assert_not_reached ();
   const ScWalk *const walk = choice.row->walk != NULL ? sc_loads_walk (in->loads, first_comm, choice.row, kind) : NULL;
   if (choice.row->walk != NULL && walk == NULL)

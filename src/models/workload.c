@@ -42,6 +42,8 @@ sc_workload_free (ScWorkload *workload)
   for (guint pass = 0; pass < SC_N_PASSES; pass++)
     g_free (workload->plan.profile.seconds[pass]);
   g_free (workload->plan.schedule_csv);
+  g_free (workload->plan.moe_routing);
+  g_free (workload->plan.moe_tokens);
   sc_orders_free (workload->plan.schedule_table);
   g_clear_pointer (&workload->files, g_ptr_array_unref);
   g_free (workload);
@@ -173,14 +175,6 @@ sc_workload_complete (ScWorkload *workload, GError **error)
 
 /* ---- Rules ---- */
 
-static gboolean
-check_later (const ScPlan *plan, GError **error)
-{
-  if (plan->ep != 1)
-    return fail (error, "/plan/ep: found %u, expected 1: expert parallelism is not modelled yet", plan->ep);
-  return TRUE;
-}
-
 /* About how many parameters one layer has, in a type that holds whatever single keys allow. */
 static double
 about_layer_params (const ScModel *model)
@@ -213,6 +207,8 @@ sc_model_check (const ScModel *model, GError **error)
     return fail (error, "/model/layer_norms: found 3, expected 1, 2 or 4: a norm stands behind both halves of a layer or behind none");
   if (model->layer_norms == 1 && !model->parallel_attention)
     return fail (error, "/model/layer_norms: found 1, expected 2 or 4: only attention and MLP side by side (parallel_attention) share a norm");
+  if (model->qk_norm && model->mla.kv_lora_rank > 0)
+    return fail (error, "/model/qk_norm: found with mla, whose latents have norms of their own");
   if (model->indexer.heads > 0 && model->mla.q_lora_rank == 0)
     return fail (error, "/model/indexer: found without mla/q_lora_rank, whose queries it reads");
 
@@ -244,8 +240,6 @@ sc_workload_check_modelled (const ScWorkload *workload, GError **error)
     gboolean found;
     const char *key, *what;
   } later[] = {
-    { m->experts > 0, "experts", "a mixture of experts" },
-    { m->mla.kv_lora_rank > 0, "mla", "multi-head latent attention" },
     { m->indexer.heads > 0, "indexer", "attention to chosen keys" },
     { m->mtp_layers > 0, "mtp_layers", "multi-token prediction" },
   };
@@ -279,10 +273,11 @@ check_tensor_parallel (const ScWorkload *workload, GError **error)
       g_autofree char *hint = try_divisors (model->ffn, tp);
       return fail (error, "/plan/tp: %u does not divide ffn %u%s", tp, model->ffn, hint);
     }
-  if (model->experts > 0 && model->expert_ffn % tp != 0)
+  if (model->shared_experts > 0 && (guint64) model->shared_experts * model->expert_ffn % tp != 0)
     {
-      g_autofree char *hint = try_divisors (model->expert_ffn, tp);
-      return fail (error, "/plan/tp: %u does not divide expert_ffn %u%s", tp, model->expert_ffn, hint);
+      g_autofree char *hint = try_divisors (model->shared_experts * model->expert_ffn, tp);
+      return fail (error, "/plan/tp: %u does not divide the width of the shared experts, %u x expert_ffn %u%s", tp, model->shared_experts,
+                   model->expert_ffn, hint);
     }
   if (model->vocab % tp != 0)
     {
@@ -366,6 +361,101 @@ check_context_parallel (const ScWorkload *workload, GError **error)
   return check_head_exchange (workload, plan->cp_a2a, "cp_a2a", error);
 }
 
+/* Keys that only experts have a use for, of a plan without any. */
+static gboolean
+check_no_experts (const ScPlan *plan, GError **error)
+{
+  const struct
+  {
+    gboolean found;
+    const char *key;
+  } keys[] = {
+    { plan->ep != 1, "ep" },
+    { plan->etp != plan->tp && plan->etp != 1, "etp" },
+    { plan->moe_dispatcher != SC_DISPATCHER_ALL_TO_ALL, "moe_dispatcher" },
+    { plan->moe_node_limit > 0, "moe_node_limit" },
+    { plan->moe_shared_overlap, "moe_shared_overlap" },
+    { plan->moe_capacity_factor > 0, "moe_capacity_factor" },
+    { plan->moe_imbalance > 0, "moe_imbalance" },
+    { plan->moe_tokens != NULL, plan->moe_routing != NULL ? "moe_routing" : "moe_histogram" },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (keys); i++)
+    if (keys[i].found)
+      return fail (error, "/plan/%s: found with a model that has no experts", keys[i].key);
+  return TRUE;
+}
+
+/* What one line of recorded tokens can be: each token goes to top_k different experts. */
+static gboolean
+check_recorded (const ScModel *model, const ScPlan *plan, GError **error)
+{
+  const char *const key = plan->moe_routing != NULL ? "moe_routing" : "moe_histogram";
+  guint moe_layers = 0;
+  for (guint i = 0; i < model->layers; i++)
+    moe_layers += sc_model_layer_has_experts (model, i);
+  if (plan->moe_lines > 1 && plan->moe_lines != moe_layers)
+    return fail (error, "/plan/%s: found %u lines, expected one, or one for each of the %u layers with experts", key, plan->moe_lines, moe_layers);
+  for (guint line = 0; line < plan->moe_lines; line++)
+    {
+      double sum = 0, most = 0;
+      for (guint i = 0; i < model->experts; i++)
+        {
+          const double tokens = plan->moe_tokens[(gsize) line * model->experts + i];
+          sum += tokens;
+          most = MAX (most, tokens);
+        }
+      if (sum <= 0)
+        return fail (error, "/plan/%s: line %u has no tokens", key, line + 1);
+      if (most > sum / model->top_k * (1 + 1e-9))
+        return fail (error, "/plan/%s: line %u gives one expert %.4g of %.4g, more than every token once (top_k is %u)", key, line + 1, most, sum,
+                     model->top_k);
+    }
+  return TRUE;
+}
+
+static gboolean
+check_experts (const ScWorkload *workload, GError **error)
+{
+  const ScModel *model = &workload->model;
+  const ScPlan *plan = &workload->plan;
+  const guint64 stage_ranks = (guint64) plan->tp * plan->cp * plan->dp, held = (guint64) plan->ep * plan->etp;
+  if (model->experts == 0)
+    return check_no_experts (plan, error);
+  if (model->experts % plan->ep != 0)
+    {
+      g_autofree char *hint = try_divisors (model->experts, plan->ep);
+      return fail (error, "/plan/ep: %u does not divide %u experts%s", plan->ep, model->experts, hint);
+    }
+  if (model->expert_ffn % plan->etp != 0)
+    {
+      g_autofree char *hint = try_divisors (model->expert_ffn, plan->etp);
+      return fail (error, "/plan/etp: %u does not divide expert_ffn %u%s", plan->etp, model->expert_ffn, hint);
+    }
+  if (stage_ranks % held != 0)
+    return fail (error, "/plan/ep: ep %u x etp %u = %" G_GUINT64_FORMAT " ranks share out the experts, which does not divide the %" G_GUINT64_FORMAT
+                        " ranks of a stage (tp %u x cp %u x dp %u)",
+                 plan->ep, plan->etp, held, stage_ranks, plan->tp, plan->cp, plan->dp);
+  if (plan->tp > 1 && !plan->sequence_parallel)
+    return fail (error, "/plan/sequence_parallel: found false with experts and tp %u, expected true: else every rank of the TP group would send "
+                        "the same tokens (Megatron refuses it as well)",
+                 plan->tp);
+  if (plan->moe_node_limit > 0 && plan->moe_dispatcher != SC_DISPATCHER_DEEPEP)
+    return fail (error, "/plan/moe_node_limit: found %u with moe_dispatcher all-to-all, expected deepep, which sends a token to a node once",
+                 plan->moe_node_limit);
+  if (plan->moe_shared_overlap && model->shared_experts == 0)
+    return fail (error, "/plan/moe_shared_overlap: found true with a model that has no shared experts");
+  if (plan->moe_shared_overlap && plan->ep == 1)
+    return fail (error, "/plan/moe_shared_overlap: found true with ep 1, expected ep > 1: there is no exchange to run beside");
+  if (plan->moe_imbalance > 0 && plan->moe_tokens != NULL)
+    return fail (error, "/plan/moe_imbalance: found with recorded tokens, expected one or the other");
+  /* the most loaded rank gets at most every token for each of its experts, and no more than top_k times */
+  const double most = (double) plan->ep * MIN (model->top_k, model->experts / plan->ep) / model->top_k;
+  if (plan->moe_imbalance > most)
+    return fail (error, "/plan/moe_imbalance: found %g, expected at most %g: each of %u ranks has %u experts, of which a token takes %u at most",
+                 plan->moe_imbalance, most, plan->ep, model->experts / plan->ep, MIN (model->top_k, model->experts / plan->ep));
+  return plan->moe_tokens == NULL || check_recorded (model, plan, error);
+}
+
 static gboolean
 check_documents (const ScWorkload *workload, GError **error)
 {
@@ -405,7 +495,9 @@ check_batch (const ScWorkload *workload, GError **error)
                  m, MAX_MICROBATCHES);
 
   const ScModel *model = &workload->model;
-  const double widest = MAX (MAX ((double) model->hidden, model->ffn), (double) model->heads * model->head_dim);
+  const double experts = model->top_k * MAX (plan->moe_capacity_factor, MAX (plan->moe_imbalance, plan->moe_tokens != NULL ? plan->ep : 1))
+                         * ((double) model->hidden + model->expert_ffn);
+  const double widest = MAX (MAX ((double) model->hidden, model->ffn), (double) model->heads * model->head_dim) + experts;
   const double scores = plan->attention == SC_ATTENTION_UNFUSED ? 5.0 * model->heads * workload->seq : 0;
   const double bytes =
       ((34 * widest + scores) * model->layers + 8.0 * model->vocab) * workload->seq * plan->micro_batch * (double) m;
@@ -533,8 +625,8 @@ check_data_parallel (const ScWorkload *workload, GError **error)
 gboolean
 sc_workload_check (const ScWorkload *workload, GError **error)
 {
-  return check_later (&workload->plan, error) && check_model (workload, error)
-         && check_tensor_parallel (workload, error) && check_context_parallel (workload, error) && check_graphs (workload, error) && check_batch (workload, error) && check_schedule (workload, error)
+  return check_model (workload, error)
+         && check_tensor_parallel (workload, error) && check_context_parallel (workload, error) && check_experts (workload, error) && check_graphs (workload, error) && check_batch (workload, error) && check_schedule (workload, error)
          && check_profile (workload, error) && check_documents (workload, error) && check_stages (workload, error) && sc_recompute_check (workload, error) && check_data_parallel (workload, error);
 }
 

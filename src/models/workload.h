@@ -29,6 +29,8 @@ typedef enum { SC_GRAD_SYNC_LAST, SC_GRAD_SYNC_EVERY, SC_N_GRAD_SYNCS } ScGradSy
 typedef enum { SC_CP_RING, SC_CP_ALL_GATHER, SC_CP_A2A, SC_CP_HIERARCHICAL } ScCpComm;
 typedef enum { SC_ORDER_TP_CP_EP_DP_PP, SC_ORDER_TP_CP_EP_PP_DP } ScRankOrder;
 
+typedef enum { SC_DISPATCHER_ALL_TO_ALL, SC_DISPATCHER_DEEPEP } ScDispatcher;
+
 /* Multi-head latent attention (DeepSeek-V2); kv_lora_rank 0: none. */
 typedef struct
 {
@@ -161,6 +163,17 @@ typedef struct
   ScProfile   profile;
   double     *microbatch_factors; /* [n_microbatch_factors] time of micro-batches 0, 1, ... over the mean, round and round, owned; NULL: alike */
   guint       n_microbatch_factors;
+
+  /* Experts: who sends what to whom. */
+  ScDispatcher moe_dispatcher;      /* a copy for each expert of a token, or one for each node (DeepEP) */
+  guint       moe_node_limit;       /* nodes that a token's experts are on, most; 0: any */
+  gboolean    moe_shared_overlap;   /* shared experts beside the exchanges of the routed ones */
+  double      moe_capacity_factor;  /* rows of an expert over their mean, most; 0: none is dropped */
+  gboolean    moe_pad_to_capacity;  /* ... and all have so many */
+  double      moe_imbalance;        /* rows of the most loaded expert-parallel rank over their mean; 0: 1 */
+  char       *moe_routing;          /* where recorded tokens were read from; else NULL */
+  double     *moe_tokens;           /* [moe_lines * experts] recorded tokens of each expert, owned; NULL: balanced */
+  guint       moe_lines;            /* 0 or 1: all layers alike, else one for each layer with experts */
 } ScPlan;
 
 /* Documents that are packed into sequences. */

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* check_experts.c - rows of experts and copies of tokens, recorded routing, and what layers with experts or latents save and send. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "models/collective.h"
+#include "models/experts.h"
+#include "models/layer.h"
+#include "models/lower.h"
+#include "models/model.h"
+#include "routing-csv.h"
+
+#define BLOCK(h, l, a, g, d, f, v)                                                                                                                     \
+  .hidden = (h), .layers = (l), .heads = (a), .kv_heads = (g), .head_dim = (d), .ffn = (f), .gated_mlp = TRUE, .vocab = (v),                           \
+  .norm = SC_NORM_RMSNORM, .positions = SC_POSITIONS_ROPE
+#define PLAN(...)                                                                                                                                      \
+  .plan = { .vpp = 1, .micro_batch = 1, .dtype = SC_DTYPE_BF16, .grad_dtype = SC_DTYPE_FP32, .attention = SC_ATTENTION_FLASH, __VA_ARGS__ }
+
+static ScWorkload
+mixtral (void)
+{
+  ScWorkload w = { .model = { BLOCK (4096, 32, 32, 8, 128, 14336, 32000), .experts = 8, .top_k = 2, .expert_ffn = 14336 },
+                   .seq = 4096,
+                   PLAN (.tp = 1, .etp = 1, .pp = 4, .dp = 8, .cp = 1, .ep = 8, .global_batch = 64) };
+  w.framework = sc_framework_find ("megatron-core", NULL);
+  return w;
+}
+
+static ScWorkload
+deepseek_v3 (void)
+{
+  ScWorkload w = { .model = { BLOCK (7168, 61, 128, 128, 192, 18432, 129280), .experts = 256, .top_k = 8, .expert_ffn = 2048, .shared_experts = 1,
+                              .dense_layers = 3, .router_bias = TRUE, .mla = { 1536, 512, 128, 64, 128 } },
+                   .seq = 4096,
+                   PLAN (.tp = 1, .etp = 1, .pp = 16, .dp = 64, .cp = 1, .ep = 64, .global_batch = 1024) };
+  w.framework = sc_framework_find ("megatron-core", NULL);
+  return w;
+}
+
+static ScExpertRows *
+rows_of (const ScWorkload *w, guint64 tokens, guint line)
+{
+  return sc_expert_rows_new (&w->model, &w->plan, tokens, line);
+}
+
+static guint64
+sum_of (const ScExpertRows *r)
+{
+  guint64 sum = 0;
+  for (guint i = 0; i < r->n; i++)
+    sum += r->rows[i];
+  return sum;
+}
+
+/* ---- rows ---- */
+
+START_TEST (balanced_rows_are_shared_out_to_the_last_one)
+{
+  for (guint ep = 1; ep <= 8; ep *= 2)
+    for (guint etp = 1; etp <= 4; etp *= 2)
+      for (guint64 tokens = 4090; tokens < 4100; tokens++)
+        {
+          ScWorkload w = mixtral ();
+          w.plan.ep = ep;
+          w.plan.etp = etp;
+          g_autoptr (ScExpertRows) r = rows_of (&w, tokens, 0);
+          ck_assert_uint_eq (r->n, 8 / ep);
+          ck_assert_uint_eq (r->sent, 2 * tokens);
+          ck_assert_uint_eq (r->total, 2 * tokens * etp); /* MODELLING 3.5: a rank gets as many rows as it sends */
+          ck_assert_uint_eq (r->arrived, 2 * tokens);
+          ck_assert_uint_eq (sum_of (r), r->total);
+          for (guint i = 0; i < r->n; i++)
+            ck_assert (r->rows[i] == r->total / r->n || r->rows[i] == r->total / r->n + 1);
+        }
+}
+END_TEST
+
+START_TEST (an_imbalance_is_that_of_the_most_loaded_rank)
+{
+  ScWorkload w = mixtral ();
+  w.plan.ep = 4;
+  w.plan.moe_imbalance = 1.5;
+  g_autoptr (ScExpertRows) r = rows_of (&w, 4096, 0);
+  ck_assert_uint_eq (r->sent, 8192);
+  ck_assert_uint_eq (r->total, 12288);
+  ck_assert_uint_eq (r->arrived, 12288);
+}
+END_TEST
+
+START_TEST (recorded_tokens_make_the_rank_of_the_most_rows)
+{
+  ScWorkload w = mixtral ();
+  double tokens[16] = { 1, 1, 1, 1, 3, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1 };
+  w.plan.moe_tokens = tokens;
+  w.plan.moe_lines = 2;
+  w.plan.ep = 4;
+  g_autoptr (ScExpertRows) first = rows_of (&w, 4096, 0);
+  ck_assert_uint_eq (first->n, 2);
+  ck_assert_uint_eq (first->rows[0], 3 * 4096); /* of 8 x 4096 rows of the group */
+  ck_assert_uint_eq (first->rows[1], 4096);
+  ck_assert_uint_eq (first->arrived, 4 * 4096);
+  g_autoptr (ScExpertRows) second = rows_of (&w, 4096, 1);
+  ck_assert_uint_eq (second->total, 2 * 4096);
+  w.plan.etp = 2; /* twice the senders, and half of each product */
+  g_autoptr (ScExpertRows) wide = rows_of (&w, 4096, 0);
+  ck_assert_uint_eq (wide->total, 2 * first->total);
+  ck_assert_uint_eq (wide->arrived, first->arrived);
+}
+END_TEST
+
+START_TEST (a_capacity_pads_or_drops)
+{
+  /* SimuMax's DeepSeek-V2 on 8 ranks: 4096 x 6 / 160 = 153.6 rows of each expert from each rank, rounded up */
+  ScWorkload w = deepseek_v3 ();
+  w.model.experts = 160;
+  w.model.top_k = 6;
+  w.plan.ep = 8;
+  w.plan.moe_capacity_factor = 1;
+  w.plan.moe_pad_to_capacity = TRUE;
+  g_autoptr (ScExpertRows) padded = rows_of (&w, 4096, 0);
+  ck_assert_uint_eq (padded->sent, 154 * 160);
+  ck_assert_uint_eq (padded->total, 8 * 154 * 20);
+  ck_assert_uint_eq (padded->rows[7], 8 * 154);
+  w.plan.moe_pad_to_capacity = FALSE;
+  g_autoptr (ScExpertRows) balanced = rows_of (&w, 4096, 0); /* nobody gets that much */
+  ck_assert_uint_eq (balanced->total, 6 * 4096);
+  w.plan.moe_imbalance = 2;
+  g_autoptr (ScExpertRows) dropped = rows_of (&w, 4096, 0);
+  ck_assert_uint_eq (dropped->total, 8 * 154 * 20);
+}
+END_TEST
+
+START_TEST (layers_take_their_lines)
+{
+  ScWorkload w = deepseek_v3 ();
+  w.plan.moe_lines = 1;
+  ck_assert_uint_eq (sc_experts_line (&w.model, &w.plan, 60), 0);
+  w.plan.moe_lines = 58;
+  ck_assert_uint_eq (sc_experts_line (&w.model, &w.plan, 3), 0);
+  ck_assert_uint_eq (sc_experts_line (&w.model, &w.plan, 60), 57);
+}
+END_TEST
+
+/* ---- copies ---- */
+
+START_TEST (tokens_go_to_the_expected_number_of_nodes)
+{
+  /* MODELLING 5.8 */
+  ScWorkload w = deepseek_v3 ();
+  ck_assert_double_eq_tol (sc_experts_distinct (&w.model, 8), 5.294652000382479, 1e-12);
+  ck_assert_double_eq_tol (sc_experts_distinct (&w.model, 1), 1, 1e-12);
+  ck_assert_double_eq_tol (sc_experts_distinct (&w.model, 256), 8, 1e-12); /* each expert a node: as many as experts */
+  ck_assert_double_eq (sc_experts_node_share (&w.model, &w.plan, 8), 1); /* NCCL knows no nodes */
+  w.plan.moe_dispatcher = SC_DISPATCHER_DEEPEP;
+  ck_assert_double_eq_tol (sc_experts_node_share (&w.model, &w.plan, 8), 5.294652000382479 / 8, 1e-12);
+  w.plan.moe_node_limit = 4;
+  ck_assert_double_eq (sc_experts_node_share (&w.model, &w.plan, 8), 0.5);
+  ck_assert_double_eq (sc_experts_rank_share (&w.model, &w.plan, 256), 1);
+  ck_assert_double_lt (sc_experts_rank_share (&w.model, &w.plan, 64), 1);
+}
+END_TEST
+
+START_TEST (a_node_limit_halves_what_crosses_nodes)
+{
+  /* MODELLING 5.9: NIC bytes T min (k, limit) h, NVLink bytes T k h */
+  const ScGroupShape all = { .n = 64, .n_domains = 8, .per_domain = 8, .n_channels = 8, .inter_bytes_per_s = 50e9, .intra_bytes_per_s = 25e9 };
+  ScGroupShape limited = all;
+  limited.node_share = 0.5;
+  limited.rank_share = 1;
+  const double bytes = 469762048;
+  const double inside = sc_collective_deepep.connection_bytes (SC_COLL_ALL_TO_ALL, &limited, SC_RAILS_INSIDE, bytes);
+  const double across = sc_collective_deepep.connection_bytes (SC_COLL_ALL_TO_ALL, &limited, SC_RAILS_ACROSS, bytes);
+  ck_assert_double_eq (8 * inside, bytes);
+  ck_assert_double_eq (8 * across, 4096.0 * 4 * 7168 * 2);
+  ck_assert_double_eq (sc_collective_pxn.connection_bytes (SC_COLL_ALL_TO_ALL, &all, SC_RAILS_ACROSS, bytes), 2 * across);
+  ck_assert_double_eq (sc_collective_pxn.connection_bytes (SC_COLL_ALL_TO_ALL, &all, SC_RAILS_INSIDE, bytes), inside);
+  ck_assert_double_lt (sc_collective_deepep.alone_s (SC_COLL_ALL_TO_ALL, &limited, bytes),
+                       sc_collective_pxn.alone_s (SC_COLL_ALL_TO_ALL, &all, bytes));
+}
+END_TEST
+
+/* ---- layers ---- */
+
+typedef void (*Lister) (const ScLayerShape *shape, GArray *items);
+
+static GArray *
+list (const ScWorkload *w, guint layer, Lister lister)
+{
+  g_autoptr (ScLayerKinds) kinds = sc_layer_kinds_new (w);
+  const ScLayerShape shape = sc_layer_shape (w, &kinds->kinds[kinds->of_layer[layer]]);
+  GArray *items = g_array_new (FALSE, FALSE, sizeof (ScItem));
+  lister (&shape, items);
+  return items;
+}
+
+static double
+saved (const ScWorkload *w, guint layer)
+{
+  g_autoptr (ScLayerKinds) kinds = sc_layer_kinds_new (w);
+  const ScLayerShape shape = sc_layer_shape (w, &kinds->kinds[kinds->of_layer[layer]]);
+  return sc_layer_saved_bytes (&shape);
+}
+
+static const ScItem *
+collective_named (const GArray *items, const char *name)
+{
+  for (guint i = 0; i < items->len; i++)
+    {
+      const ScItem *item = &g_array_index (items, ScItem, i);
+      if ((item->kind == SC_ITEM_COLLECTIVE || item->kind == SC_ITEM_COLLECTIVE_START) && g_str_equal (item->name, name))
+        return item;
+    }
+  return NULL;
+}
+
+static const ScKernel *
+kernel_named (const GArray *items, const char *name)
+{
+  for (guint i = 0; i < items->len; i++)
+    {
+      const ScItem *item = &g_array_index (items, ScItem, i);
+      if (item->kind == SC_ITEM_KERNEL && g_str_equal (item->kernel.name, name))
+        return &item->kernel;
+    }
+  return NULL;
+}
+
+START_TEST (experts_save_the_table)
+{
+  /* MODELLING 3.5, bytes of a token: 8h + 8 + 4ad + 4gd + 4a, of the router 4E and 8k, of k experts 2h and 6f */
+  const ScWorkload w = mixtral ();
+  const double h = 4096, f = 14336, attention = 4 * 4096 + 4 * 8 * 128 + 4 * 32;
+  ck_assert_double_eq (saved (&w, 0) / 4096, 8 * h + 8 + attention + 4 * 8 + 8 * 2 + 2 * (2 * h + 6 * f));
+}
+END_TEST
+
+START_TEST (latents_save_the_table)
+{
+  /* MODELLING 3.5: latents 2 r, 2 (r + rope), and their norms' outputs; q and k 2a (nope + rope), v and output 2a v, 4a */
+  const ScWorkload w = deepseek_v3 ();
+  const double a = 128, h = 7168, attention = 2 * 2 * 1536 + 2 * (512 + 64) + 2 * 512 + 2 * 2 * a * 192 + 2 * 2 * a * 128 + 4 * a;
+  ck_assert_double_eq (saved (&w, 0) / 4096, 8 * h + 8 + attention + 6 * 18432);
+  ck_assert_double_eq (saved (&w, 3) / 4096, 8 * h + 8 + attention + 4 * 256 + 8 * 8 + 8 * (2 * h + 6 * 2048) + 6 * 2048);
+}
+END_TEST
+
+START_TEST (rows_are_exchanged_as_the_worked_values_say)
+{
+  /* MODELLING 5.8: DeepSeek-V3, EP 64, 4096 tokens; of what a rank sends 1 / 64 stays */
+  const ScWorkload w = deepseek_v3 ();
+  static const Lister passes[] = { sc_layer_forward, sc_layer_backward };
+  static const char *const names[][2] = { { "dispatch", "combine" }, { "combine backward", "dispatch backward" } };
+  double sum = 0;
+  for (guint i = 0; i < 2; i++)
+    {
+      g_autoptr (GArray) items = list (&w, 3, passes[i]);
+      for (guint k = 0; k < 2; k++)
+        {
+          const ScItem *item = collective_named (items, names[i][k]);
+          ck_assert (item->comm == SC_COMM_EP && item->coll == SC_COLL_ALL_TO_ALL);
+          ck_assert_double_eq (item->bytes, 469762048);
+          sum += item->bytes;
+        }
+    }
+  ck_assert_double_eq (sum, 1879048192);
+  ck_assert_double_eq (469762048 * sc_coll_bus_factor (SC_COLL_ALL_TO_ALL, 64), 462422016);
+  g_autoptr (GArray) dense = list (&w, 0, sc_layer_forward);
+  ck_assert_ptr_null (collective_named (dense, "dispatch"));
+}
+END_TEST
+
+START_TEST (experts_of_several_ranks_gather_their_rows)
+{
+  ScWorkload w = mixtral ();
+  w.plan.tp = w.plan.etp = 2;
+  w.plan.ep = 4;
+  w.plan.sequence_parallel = TRUE;
+  g_autoptr (GArray) forward = list (&w, 0, sc_layer_forward);
+  const ScItem *gather = collective_named (forward, "expert rows all-gather"), *reduce = collective_named (forward, "expert rows reduce");
+  ck_assert (gather->comm == SC_COMM_ETP && gather->coll == SC_COLL_ALL_GATHER);
+  ck_assert (reduce->comm == SC_COMM_ETP && reduce->coll == SC_COLL_REDUCE_SCATTER);
+  ck_assert_double_eq (gather->bytes, 2.0 * 4096 * 2 * 4096); /* top 2 of the tokens of two ranks */
+  ck_assert_double_eq (collective_named (forward, "dispatch")->bytes, gather->bytes / 2);
+  const ScKernel *fc1 = kernel_named (forward, "experts fc1");
+  ck_assert (fc1->class == SC_KERNEL_GROUPED_GEMM && fc1->batch == 2 && fc1->m == 4096 && fc1->n == 14336 && fc1->k == 4096);
+}
+END_TEST
+
+START_TEST (uneven_rows_reach_the_grouped_products)
+{
+  ScWorkload w = mixtral ();
+  double tokens[8] = { 4, 1, 1, 1, 1, 0, 0, 0 };
+  w.plan.ep = 4;
+  w.plan.moe_tokens = tokens;
+  w.plan.moe_lines = 1;
+  g_autoptr (GArray) uneven = list (&w, 0, sc_layer_forward);
+  const ScKernel *k = kernel_named (uneven, "experts fc1");
+  ck_assert_uint_eq (k->largest, 4 * 4096);
+  ck_assert_double_eq (k->flops, 2.0 * 5 * 4096 * 2 * 14336 * 4096);
+  ck_assert_double_eq (collective_named (uneven, "dispatch")->bytes, 5.0 * 4096 * 4096 * 2); /* what the busiest rank receives */
+  const double more = saved (&w, 0);
+  w.plan.moe_tokens = NULL;
+  ck_assert_double_gt (more, saved (&w, 0));
+}
+END_TEST
+
+START_TEST (shared_experts_run_beside_the_exchanges)
+{
+  ScWorkload w = deepseek_v3 ();
+  w.plan.moe_shared_overlap = TRUE;
+  static const Lister passes[] = { sc_layer_forward, sc_layer_backward };
+  static const char *const beside[][2] = { { "shared fc1", "shared fc2" }, { "shared fc2 dgrad", "shared fc1 dgrad" } };
+  for (guint i = 0; i < 2; i++)
+    {
+      g_autoptr (GArray) items = list (&w, 3, passes[i]);
+      guint flying = 0, found = 0;
+      for (guint k = 0; k < items->len; k++)
+        {
+          const ScItem *item = &g_array_index (items, ScItem, k);
+          if (item->kind == SC_ITEM_COLLECTIVE_START && item->comm == SC_COMM_EP)
+            flying++;
+          if (item->kind == SC_ITEM_COLLECTIVE_WAIT && item->comm == SC_COMM_EP)
+            flying--;
+          if (item->kind != SC_ITEM_KERNEL || found == 2 || !g_str_equal (item->kernel.name, beside[i][found]))
+            continue;
+          ck_assert_uint_eq (flying, 1);
+          found++;
+        }
+      ck_assert_uint_eq (found, 2);
+      ck_assert_uint_eq (flying, 0);
+    }
+}
+END_TEST
+
+/* ---- whole models ---- */
+
+/* FLOPs of the forward products of all ranks for one micro-batch of each, but for the routers'. */
+static double
+forward_flops (const ScWorkload *w, gboolean grouped)
+{
+  g_autoptr (ScStepItems) items = sc_step_items_new (w);
+  double sum = 0;
+  for (guint i = 0; i < w->model.layers; i++)
+    {
+      const GArray *pass = items->layers[items->kinds->of_layer[i]].pass[SC_PASS_FORWARD];
+      for (guint k = 0; k < pass->len; k++)
+        {
+          const ScItem *item = &g_array_index (pass, ScItem, k);
+          if (item->kind == SC_ITEM_KERNEL && (item->kernel.class == SC_KERNEL_GEMM || item->kernel.class == SC_KERNEL_GROUPED_GEMM)
+              && (!grouped || item->kernel.class == SC_KERNEL_GROUPED_GEMM) && !g_str_equal (item->kernel.name, "router"))
+            sum += item->kernel.flops;
+        }
+    }
+  return sum * w->plan.tp * w->plan.cp * w->plan.dp;
+}
+
+/* MODELLING 1.6, one sequence per layer: linear layers, experts. */
+START_TEST (executed_products_are_the_worked_values)
+{
+  static const struct
+  {
+    ScWorkload (*workload) (void);
+    double linear, experts, dense;
+    guint n_dense, n_experts;
+  } rows[] = { { mixtral, 343597383680.0, 2886218022912.0, 0, 0, 32 }, { deepseek_v3, 1532766453760.0, 3246995275776.0, 3246995275776.0, 3, 58 } };
+  static const struct
+  {
+    guint tp, etp, ep, cp;
+  } plans[] = { { 1, 1, 8, 1 }, { 2, 2, 4, 1 }, { 2, 1, 8, 1 }, { 8, 1, 1, 1 }, { 1, 1, 2, 2 }, { 4, 2, 8, 2 } };
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    for (guint k = 0; k < G_N_ELEMENTS (plans); k++)
+      {
+        ScWorkload w = rows[i].workload ();
+        w.plan.tp = plans[k].tp;
+        w.plan.etp = plans[k].etp;
+        w.plan.ep = plans[k].ep;
+        w.plan.cp = plans[k].cp;
+        w.plan.dp = 8;
+        w.plan.global_batch = 64;
+        w.plan.sequence_parallel = w.plan.tp > 1;
+        const double layers = rows[i].n_dense + rows[i].n_experts;
+        const double want = layers * rows[i].linear + rows[i].n_dense * rows[i].dense + rows[i].n_experts * rows[i].experts;
+        ck_assert_msg (sc_workload_complete (&w, NULL) && sc_workload_check (&w, NULL), "%u %u", i, k);
+        ck_assert_double_eq_tol (forward_flops (&w, FALSE) / 8, want, 1e-9 * want);
+      }
+}
+END_TEST
+
+/* Ranks of a pipeline hold each parameter once, but for what every rank of the TP group has. */
+START_TEST (ranks_hold_all_parameters)
+{
+  static const struct
+  {
+    ScWorkload (*workload) (void);
+    guint64 total;
+  } rows[] = { { mixtral, 46702792704 }, { deepseek_v3, 671026419200 } };
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    for (guint tp = 1; tp <= 4; tp *= 2)
+      for (guint etp = 1; etp <= tp; etp *= 2)
+        {
+          ScWorkload w = rows[i].workload ();
+          w.plan.tp = tp;
+          w.plan.etp = etp;
+          w.plan.ep = 8;
+          w.plan.sequence_parallel = tp > 1;
+          ck_assert (sc_workload_complete (&w, NULL) && sc_workload_check (&w, NULL));
+          g_autoptr (ScStageSizes) sizes = sc_stage_sizes_new (&w);
+          guint64 sum = 0, replicated = sc_model_norm_params (&w.model); /* the last one */
+          for (guint p = 0; p < w.plan.pp; p++)
+            sum += sizes->params[p] * tp + sizes->experts[p] * w.plan.ep * etp;
+          for (guint l = 0; l < w.model.layers; l++)
+            replicated += sc_model_layer_replicated_params (&w.model, sc_model_layer_has_experts (&w.model, l));
+          ck_assert_uint_eq (sum - (tp - 1) * replicated, rows[i].total);
+        }
+}
+END_TEST
+
+/* ---- recorded routing ---- */
+
+START_TEST (routing_files_are_read)
+{
+  guint lines, experts;
+  g_autoptr (GError) error = NULL;
+  g_autofree double *one = sc_routing_csv_parse ("0.25,0.25,0.5\n", &lines, &experts, &error);
+  ck_assert (one != NULL && lines == 1 && experts == 3 && one[2] == 0.5);
+  g_autofree double *two = sc_routing_csv_parse ("# of a run\nexpert 0,expert 1\r\n\r\n 10, 20 \r\n1e3,0\n", &lines, &experts, &error);
+  ck_assert (two != NULL && lines == 2 && experts == 2 && two[0] == 10 && two[2] == 1000 && two[3] == 0);
+}
+END_TEST
+
+START_TEST (routing_files_that_are_wrong_say_where)
+{
+  static const struct
+  {
+    const char *text, *message;
+  } wrong[] = {
+    { "", "found no numbers" },
+    { "a,b\n", "found no numbers" },
+    { "1,2\n3\n", "line 2: found 1 numbers, expected 2" },
+    { "1,2\n3,x\n", "line 2, cell 2: found \"x\"" },
+    { "1,-2\n", "line 1, cell 2: found \"-2\"" },
+    { "1,\n", "line 1, cell 2: found \"\"" },
+    { "1,nan\n", "line 1, cell 2: found \"nan\"" },
+    { "1,1e16\n", "line 1, cell 2: found \"1e16\"" },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (wrong); i++)
+    {
+      guint lines, experts;
+      g_autoptr (GError) error = NULL;
+      ck_assert_ptr_null (sc_routing_csv_parse (wrong[i].text, &lines, &experts, &error));
+      ck_assert_msg (g_str_has_prefix (error->message, wrong[i].message), "%s", error->message);
+    }
+}
+END_TEST
+
+static Suite *
+experts_suite (void)
+{
+  Suite *suite = suite_create ("experts");
+  TCase *tc = tcase_create ("rows");
+  tcase_add_test (tc, balanced_rows_are_shared_out_to_the_last_one);
+  tcase_add_test (tc, an_imbalance_is_that_of_the_most_loaded_rank);
+  tcase_add_test (tc, recorded_tokens_make_the_rank_of_the_most_rows);
+  tcase_add_test (tc, a_capacity_pads_or_drops);
+  tcase_add_test (tc, layers_take_their_lines);
+  tcase_add_test (tc, tokens_go_to_the_expected_number_of_nodes);
+  tcase_add_test (tc, a_node_limit_halves_what_crosses_nodes);
+  suite_add_tcase (suite, tc);
+  tc = tcase_create ("layers");
+  tcase_set_timeout (tc, 60);
+  tcase_add_test (tc, experts_save_the_table);
+  tcase_add_test (tc, latents_save_the_table);
+  tcase_add_test (tc, rows_are_exchanged_as_the_worked_values_say);
+  tcase_add_test (tc, experts_of_several_ranks_gather_their_rows);
+  tcase_add_test (tc, uneven_rows_reach_the_grouped_products);
+  tcase_add_test (tc, shared_experts_run_beside_the_exchanges);
+  tcase_add_test (tc, executed_products_are_the_worked_values);
+  tcase_add_test (tc, ranks_hold_all_parameters);
+  suite_add_tcase (suite, tc);
+  tc = tcase_create ("recorded");
+  tcase_add_test (tc, routing_files_are_read);
+  tcase_add_test (tc, routing_files_that_are_wrong_say_where);
+  suite_add_tcase (suite, tc);
+  return suite;
+}
+
+int
+main (void)
+{
+  SRunner *runner = srunner_create (experts_suite ());
+  srunner_run_all (runner, CK_NORMAL);
+  const int failed = srunner_ntests_failed (runner);
+  srunner_free (runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
