@@ -8,6 +8,7 @@
 #include "library.h"
 #include "models/collective.h"
 #include "models/framework.h"
+#include "models/precision.h"
 #include "models/recompute.h"
 #include "models/schedule.h"
 #include "models/sharding.h"
@@ -237,6 +238,19 @@ list_modules (GString *out, GError **error)
 }
 
 static gboolean
+list_precisions (GString *out, GError **error)
+{
+  (void) error;
+  for (const ScPrecision *const *row = sc_precision_all (); *row != NULL; row++)
+    {
+      const gboolean alone = strcmp ((*row)->dtype, (*row)->recipe) == 0;
+      g_autofree char *name = alone ? g_strdup ((*row)->dtype) : g_strdup_printf ("%s %s", (*row)->dtype, (*row)->recipe);
+      append_row (out, name, (*row)->summary, (*row)->source);
+    }
+  return TRUE;
+}
+
+static gboolean
 list_model_types (GString *out, GError **error)
 {
   (void) error;
@@ -267,7 +281,8 @@ static const struct
 } lists[] = {
   { "devices", list_devices },       { "topologies", list_topologies },  { "workloads", list_workloads },
   { "frameworks", list_frameworks }, { "schedules", list_schedules },    { "shardings", list_shardings },
-  { "modules", list_modules },       { "collectives", list_collectives },
+  { "modules", list_modules },       { "precisions", list_precisions },
+  { "collectives", list_collectives },
   { "fields", list_fields },         { "model-types", list_model_types }, { "exit-statuses", list_statuses },
   { "models", NULL },
 };
@@ -321,7 +336,8 @@ const ScCommand sc_cmd_list = {
   .summary = "Print the tables: devices, topologies, workloads, input fields, and more, with sources",
   .usage = "[TABLE...]",
   .help = "Tables: devices, topologies, workloads (or models), frameworks, schedules, shardings, modules (of a layer, that\n"
-          "plan.recompute may name), collectives, fields (every input key with unit, range and default), model-types (that\n"
+          "plan.recompute may name), precisions (of linear layers), collectives, fields (every input key with unit, range\n"
+          "and default), model-types (that\n"
           "hf_config of a model reads), exit-statuses.  Without a name all of them.",
   .run = run,
 };

@@ -5,6 +5,7 @@
 #endif
 #include <string.h>
 #include "describe.h"
+#include "models/precision.h"
 #include "models/recompute.h"
 #include "models/sharding.h"
 #include "units.h"
@@ -155,7 +156,11 @@ sc_describe_plan (const ScWorkload *workload, GString *out)
   if (p->sharding != SC_SHARDING_NONE)
     g_string_append_printf (out, " (%s)", sc_sharding_word (p->sharding));
   g_autofree char *recompute = sc_recompute_text (p);
-  g_string_append_printf (out, ", recompute %s, %s", recompute, sc_dtype_name (p->dtype));
+  g_string_append_printf (out, ", recompute %s, %s", recompute, sc_plan_dtype_name (p));
+  if (p->precision != NULL && strcmp (p->precision->dtype, p->precision->recipe) != 0)
+    g_string_append_printf (out, " (%s)", p->precision->recipe);
+  if (p->fp8_param_gather)
+    g_string_append (out, ", weights kept so");
 }
 
 void

@@ -8,6 +8,7 @@
 #include "describe.h"
 #include "json-out.h"
 #include "models/packing.h"
+#include "models/precision.h"
 #include "report.h"
 
 #ifndef PACKAGE_VERSION
@@ -149,7 +150,8 @@ add_plan (const ScSummary *s, cJSON *workload)
   sc_json_add_text (o, "recompute", recompute);
   add_unsigned (o, "micro_batch", p->micro_batch);
   add_unsigned (o, "global_batch", p->global_batch);
-  sc_json_add_text (o, "dtype", sc_dtype_name (p->dtype));
+  sc_json_add_text (o, "dtype", sc_plan_dtype_name (p));
+  sc_json_add_text (o, "fp8_recipe", p->precision != NULL ? p->precision->recipe : NULL);
   sc_json_add_text (o, "grad_dtype", sc_dtype_name (p->grad_dtype));
   sc_json_add_text (o, "attention", sc_attention_word (p->attention));
   add_bool (o, "overlap_grad", p->overlap_grad);

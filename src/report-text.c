@@ -6,6 +6,7 @@
 #include <string.h>
 #include "describe.h"
 #include "models/packing.h"
+#include "models/precision.h"
 #include "report.h"
 #include "units.h"
 
@@ -247,7 +248,7 @@ write_rates (const ScSummary *s, GString *out)
                               closed ? "(p-1)/(v m):      " : "where F = I = W:", 100 * s->bubble_over_ideal_ideal);
     }
   g_autofree char *peak = sc_format_flops (s->peak_flops_per_gpu);
-  g_string_append_printf (out, "\nUtilisation, of %s dense %s per GPU\n", peak, sc_dtype_name (s->workload->plan.dtype));
+  g_string_append_printf (out, "\nUtilisation, of %s dense %s per GPU\n", peak, sc_dtype_name (sc_plan_gemm_dtype (&s->workload->plan)));
   const struct
   {
     const char *name;

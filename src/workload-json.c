@@ -4,6 +4,7 @@
 #include "documents-json.h"
 #include "library.h"
 #include "models/packing.h"
+#include "models/precision.h"
 #include "models/recompute.h"
 #include "models/sharding.h"
 #include "override.h"
@@ -87,14 +88,14 @@ static const ScChoice recomputes[] = {
 
 static const ScChoice recompute_methods[] = { { "uniform", SC_RECOMPUTE_UNIFORM, FALSE }, { "block", SC_RECOMPUTE_BLOCK, FALSE }, { NULL, 0, FALSE } };
 
+/* The narrow ones are of the linear layers alone: read_precision(). */
 static const ScChoice dtypes[] = {
-  { "bf16", SC_DTYPE_BF16, FALSE },
-  { "fp16", SC_DTYPE_FP16, FALSE },
-  { "fp32", SC_DTYPE_FP32, FALSE },
-  { "fp8", 0, TRUE },
-  { "mxfp8", 0, TRUE },
-  { "nvfp4", 0, TRUE },
-  { NULL, 0, FALSE },
+  { "bf16", SC_DTYPE_BF16, FALSE }, { "fp16", SC_DTYPE_FP16, FALSE },  { "fp32", SC_DTYPE_FP32, FALSE },  { "fp8", SC_DTYPE_BF16, FALSE },
+  { "mxfp8", SC_DTYPE_BF16, FALSE }, { "nvfp4", SC_DTYPE_BF16, FALSE }, { NULL, 0, FALSE },
+};
+
+static const ScChoice grad_dtypes[] = {
+  { "bf16", SC_DTYPE_BF16, FALSE }, { "fp16", SC_DTYPE_FP16, FALSE }, { "fp32", SC_DTYPE_FP32, FALSE }, { NULL, 0, FALSE },
 };
 
 static const ScChoice attentions[] = { { "flash", SC_ATTENTION_FLASH, FALSE },
@@ -300,8 +301,11 @@ static const ScField plan_fields[] = {
   { "micro_batch", SC_FIELD_COUNT, .min = 1, .max = 65536, PLAN (micro_batch), .help = "Sequences of a micro-batch" },
   { "global_batch", SC_FIELD_COUNT, .min = 1, .max = 1000000000, PLAN (global_batch), .help = "Sequences of a step" },
   { "dtype", SC_FIELD_CHOICE, .choices = dtypes, .fallback = "bf16", PLAN (dtype),
-    .help = "Data type of weights and activations" },
-  { "grad_dtype", SC_FIELD_CHOICE, .choices = dtypes, .derived = "fp16 with fp16, else fp32", PLAN (grad_dtype),
+    .help = "Data type of weights and activations; fp8, mxfp8, nvfp4: of the linear layers' products, all else is bf16" },
+  { "fp8_recipe", SC_FIELD_STRING, .derived = "fp8: delayed", .offset = SC_FIELD_NOWHERE,
+    .help = "How tensors are scaled: with dtype fp8 delayed, tensorwise, rowwise or blockwise (stepcast list precisions)" },
+  { "fp8_param_gather", SC_FIELD_LATER, .fallback = "false", .help = "Weights of linear layers kept and gathered in 8 bits" },
+  { "grad_dtype", SC_FIELD_CHOICE, .choices = grad_dtypes, .derived = "fp16 with fp16, else fp32", PLAN (grad_dtype),
     .help = "Data type of the gradient buffer and its reduction" },
   { "optimizer", SC_FIELD_CHOICE, .choices = optimizers, .fallback = "adam", .offset = SC_FIELD_NOWHERE,
     .help = "Optimizer" },
@@ -554,6 +558,39 @@ read_recompute (ScPlan *plan, const ScJson *json, const cJSON *object, GError **
   return fail_recompute (json, item, text, error);
 }
 
+/* Which recipe a narrow data type stands for. */
+static gboolean
+read_precision (ScPlan *plan, const ScJson *json, const cJSON *object, GError **error)
+{
+  static const ScField text_field = { .key = "fp8_recipe", .kind = SC_FIELD_STRING };
+
+  const cJSON *dtype = sc_fields_get (&sc_plan_table, object, "dtype"), *item = sc_fields_get (&sc_plan_table, object, "fp8_recipe");
+  const char *word = dtype != NULL ? dtype->valuestring : "bf16";
+  g_autofree char *recipe = NULL;
+  if (item != NULL && !sc_fields_read_value (&text_field, &sc_plan_table, json, item, &recipe, error))
+    return FALSE;
+  plan->precision = sc_precision_find (word, recipe);
+  if (recipe == NULL || plan->precision != NULL)
+    return TRUE;
+  const char *known[8] = { NULL };
+  g_autoptr (GString) all = g_string_new (NULL);
+  guint n = 0;
+  for (const ScPrecision *const *row = sc_precision_all (); *row != NULL; row++)
+    if (strcmp ((*row)->dtype, word) == 0)
+      {
+        g_string_append_printf (all, "%s%s", n > 0 ? ", " : "", (*row)->recipe);
+        known[n++] = (*row)->recipe;
+      }
+  const char *nearest = sc_nearest (recipe, known);
+  if (n == 0)
+    sc_json_fail (json, item, NULL, error, "found \"%s\" with dtype %s, expected dtype fp8, mxfp8 or nvfp4 with it", recipe, word);
+  else if (nearest != NULL)
+    sc_json_fail (json, item, NULL, error, "found \"%s\", did you mean \"%s\"?", recipe, nearest);
+  else
+    sc_json_fail (json, item, NULL, error, "found \"%s\" with dtype %s, expected %s", recipe, word, all->str);
+  return FALSE;
+}
+
 /* The command line may change one of the sizes whose product is the world; what follows from it gives way. */
 static void
 settle_world (ScJson *json, cJSON *plan)
@@ -673,7 +710,7 @@ read_plan (ScPlan *plan, const ScModel *model, const ScFramework *framework, GPt
     plan->overlap_param = row->overlap_param;
   if (sc_fields_get (&sc_plan_table, object, "grad_sync") == NULL)
     plan->grad_sync = row->weights && plan->pp > 1 ? SC_GRAD_SYNC_LAST : row->grad_sync;
-  if (!read_schedule_csv (plan, files, json, object, error) || !read_recompute (plan, json, object, error)
+  if (!read_schedule_csv (plan, files, json, object, error) || !read_recompute (plan, json, object, error) || !read_precision (plan, json, object, error)
       || !read_routing (plan, model, files, json, object, error))
     return FALSE;
   const cJSON *stage_layers = sc_fields_get (&sc_plan_table, object, "stage_layers");

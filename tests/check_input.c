@@ -208,7 +208,7 @@ static const struct
   { "plan.schedule_csv=none.csv", "/plan/schedule_csv: found with schedule" },
   { "plan.schedule=gpipe plan.vpp=2", "/plan/schedule: gpipe has one chunk per rank (use looped-bfs); found pp 2, vpp 2" },
   { "plan.recompute=policy:minimal", "/plan/recompute: found \"policy:minimal\", but what a policy saves is not modelled yet" },
-  { "plan.dtype=fp8", "/plan/dtype: found \"fp8\", which is not modelled yet" },
+  { "plan.dtype=fp9", "/plan/dtype: found \"fp9\", expected bf16, fp16, fp32, fp8, mxfp8 or nvfp4" },
   { "plan.optimizer=adam-8bit", "/plan/optimizer: found \"adam-8bit\", which is not modelled yet" },
   { "plan.offload=optimizer", "/plan/offload: found \"optimizer\", but this key is not modelled yet" },
   { "seq_lengths=[[2048,1],[2049,7]]", "/seq_lengths/1/0: found 2049, expected at most seq 2048: cut longer documents first" },

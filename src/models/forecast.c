@@ -2,6 +2,7 @@
 /* forecast.c - the flow of DESIGN 2 in one function: place, fold, lower, simulate, summarise. */
 #include "models/forecast.h"
 #include "models/memory.h"
+#include "models/precision.h"
 #include "models/summarise.h"
 #include "sim/engine.h"
 
@@ -48,10 +49,10 @@ check_devices (const ScWorkload *workload, const ScFabric *fabric, GError **erro
   for (guint node = 0; node < fabric->n_nodes; node++)
     {
       const ScDevice *const d = sc_topology_node_type (fabric->topology, fabric->first_node + node)->device;
-      if (d->peak_flops[workload->plan.dtype].value > 0)
+      if (d->peak_flops[workload->plan.dtype].value > 0 && d->peak_flops[sc_plan_gemm_dtype (&workload->plan)].value > 0)
         continue;
       g_set_error (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_MISMATCH, "/plan/dtype: found %s, but %s has no such matrix rate",
-                   sc_dtype_name (workload->plan.dtype), d->name);
+                   sc_plan_dtype_name (&workload->plan), d->name);
       return FALSE;
     }
   return TRUE;

@@ -48,6 +48,7 @@ typedef struct
   gboolean torch_loss;         /* PyTorch's cross entropy: in fp32, or, if fused, on the 16-bit logits in place */
   gboolean fused_wgrad;        /* weight gradients accumulate inside the GEMM; else a separate add per micro-batch */
   gboolean async_tp_backward;  /* the backward TP collective runs under the weight-gradient GEMM */
+  gboolean fp8_keeps_wide;     /* linear layers in 8 bits keep their inputs in 16 and cast them, and weights, at every product (torchao); else weights are cast once a step */
   gboolean recompute_stops_early; /* recompute skips what only the layer's output needs (PyTorch's non-reentrant checkpoint) */
   double   optimizer_bytes_per_param; /* HBM traffic of clip, unscale and Adam per owned parameter */
 

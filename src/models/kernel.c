@@ -265,7 +265,7 @@ sc_kernel_cost (const ScDevice *device, const ScKernel *kernel, double speed)
   const ScSampleTable *const table = sc_device_samples (device, kernel, &relative);
   const ScForm form = table != NULL ? measured_form (device, table, relative, kernel, sustained) : sc_kernel_form (device, kernel, NULL, sustained);
   const double launch = MIN (device->launch_s.value, form.seconds);
-  ScCost cost = { (form.seconds - launch) / speed, form.grade };
+  ScCost cost = { (form.seconds - launch) / speed * (kernel->slow > 0 ? kernel->slow : 1), form.grade };
   if (launch > cost.seconds) /* then the launch is most of it */
     cost.grade = sc_grade_weaker (device->launch_s.grade, SC_GRADE_MEASURED);
   cost.seconds += launch;
@@ -274,7 +274,7 @@ sc_kernel_cost (const ScDevice *device, const ScKernel *kernel, double speed)
 
 /* --- what was asked before --- */
 
-#define KEY_WORDS 21
+#define KEY_WORDS 22
 
 typedef struct
 {
@@ -309,7 +309,7 @@ key_of (const ScDevice *device, const ScKernel *k, double speed)
     (guint64) k->class | (guint64) k->dtype << 8 | (guint64) k->layout << 16 | (guint64) k->op << 24 | (guint64) (k->accumulate != 0) << 32
         | (guint64) (k->causal != 0) << 33,
     k->m, k->n, k->k, k->batch, k->row_tiles[0], k->row_tiles[1], k->row_tiles[2], bits (k->flops), bits (k->bytes), k->seq, k->heads,
-    k->kv_heads, k->v_head_dim, k->row, k->queries, k->window, k->largest, bits (k->seconds),
+    k->kv_heads, k->v_head_dim, k->row, k->queries, k->window, k->largest, bits (k->seconds), bits (k->slow),
   } };
 }
 

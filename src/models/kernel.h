@@ -76,6 +76,7 @@ typedef struct
   guint64       m, n, k, batch; /* GEMM: C[m,n] = A[m,k] B[k,n]; grouped: batch groups of m rows in the mean, the empty left out; flash: k = head size, batch = sequences */
   ScGemmLayout  layout;         /* GEMM */
   gboolean      accumulate;     /* adds into an fp32 buffer (weight gradients) */
+  double        slow;           /* time over that of a plain product (scales by block); 0: 1 */
   guint64       row_tiles[3];   /* grouped: tiles of 256, 128, 64 rows over all groups */
   guint64       largest;        /* grouped: rows of the largest group */
   double        flops;          /* executed FLOPs, 2 m n k batch for GEMMs; 0 for memory-bound kernels */

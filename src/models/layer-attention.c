@@ -114,7 +114,7 @@ sc_pass_core_forward (Pass *p, gboolean repeated)
 {
   const guint s = p->shape->seq, d = p->model->head_dim, d_v = (guint) (p->o / p->heads);
   const gboolean dropout = p->model->dropout > 0;
-  const double output = sc_pass_tensor_bytes (p, PROJ_IN);
+  const double output = p->e * p->o * p->t;
   if (p->ops)
     return; /* the output was kept */
   if (p->plan->attention == SC_ATTENTION_FLASH)
@@ -181,7 +181,7 @@ void
 sc_pass_core_backward (Pass *p)
 {
   const guint s = p->shape->seq, d = p->model->head_dim, d_v = (guint) (p->o / p->heads);
-  const double output = sc_pass_tensor_bytes (p, PROJ_IN);
+  const double output = p->e * p->o * p->t;
   const double parts = p->e * (p->q + p->kv + p->v) * p->t;
   if (p->plan->attention == SC_ATTENTION_FLASH)
     {

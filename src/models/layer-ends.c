@@ -44,6 +44,15 @@ table_full_bytes (const Pass *p)
   return p->e * table_width (p) * p->t;
 }
 
+/* Whatever the layers' products read, these stay in plan.dtype. */
+static Pass
+ends_pass (const ScLayerShape *shape, GArray *items, ScTimeKind time)
+{
+  Pass p = sc_pass_new (shape, items, time);
+  p.precision = NULL;
+  return p;
+}
+
 static double
 vocab_rank (const Pass *p)
 {
@@ -72,7 +81,7 @@ embedding_saved (const Pass *p)
 void
 sc_embedding_forward (const ScLayerShape *shape, GArray *items)
 {
-  Pass p = sc_pass_new (shape, items, SC_TIME_FORWARD);
+  Pass p = ends_pass (shape, items, SC_TIME_FORWARD);
   sc_pass_mem (&p, SC_MEM_ACTIVATIONS, embedding_saved (&p));
   sc_pass_temp (&p, table_full_bytes (&p));
   sc_pass_operation (&p, "embedding", SC_OP_EMBEDDING, 2 * table_full_bytes (&p), 0);
@@ -146,7 +155,7 @@ embedding_weights (Pass *p)
 void
 sc_embedding_backward (const ScLayerShape *shape, GArray *items)
 {
-  Pass p = sc_pass_new (shape, items, SC_TIME_BACKWARD);
+  Pass p = ends_pass (shape, items, SC_TIME_BACKWARD);
   embedding_input (&p);
   embedding_weights (&p);
   sc_pass_mem (&p, SC_MEM_ACTIVATIONS, -embedding_saved (&p));
@@ -155,7 +164,7 @@ sc_embedding_backward (const ScLayerShape *shape, GArray *items)
 void
 sc_embedding_backward_input (const ScLayerShape *shape, GArray *items)
 {
-  Pass p = sc_pass_new (shape, items, SC_TIME_BACKWARD);
+  Pass p = ends_pass (shape, items, SC_TIME_BACKWARD);
   embedding_input (&p);
   sc_pass_mem (&p, SC_MEM_ACTIVATIONS, embedding_saved_for_weights (&p) - embedding_saved (&p));
 }
@@ -163,7 +172,7 @@ sc_embedding_backward_input (const ScLayerShape *shape, GArray *items)
 void
 sc_embedding_backward_weight (const ScLayerShape *shape, GArray *items)
 {
-  Pass p = sc_pass_new (shape, items, SC_TIME_BACKWARD);
+  Pass p = ends_pass (shape, items, SC_TIME_BACKWARD);
   embedding_weights (&p);
   sc_pass_mem (&p, SC_MEM_ACTIVATIONS, -embedding_saved_for_weights (&p));
 }
@@ -240,7 +249,7 @@ torch_loss_backward (Pass *p, double n)
 void
 sc_head_forward (const ScLayerShape *shape, GArray *items)
 {
-  Pass p = sc_pass_new (shape, items, SC_TIME_FORWARD);
+  Pass p = ends_pass (shape, items, SC_TIME_FORWARD);
   const double width = vocab_rank (&p);
   const double n = p.t * width;
   sc_pass_mem (&p, SC_MEM_ACTIVATIONS, head_saved (&p));
@@ -299,7 +308,7 @@ loss_backward (Pass *p, double n)
 static void
 head_backward (const ScLayerShape *shape, Part part, GArray *items)
 {
-  Pass p = sc_pass_new (shape, items, SC_TIME_BACKWARD);
+  Pass p = ends_pass (shape, items, SC_TIME_BACKWARD);
   p.part = part;
   const double width = vocab_rank (&p);
   const double n = p.t * width;
@@ -344,7 +353,7 @@ sc_head_backward_input (const ScLayerShape *shape, GArray *items)
 void
 sc_head_backward_weight (const ScLayerShape *shape, GArray *items)
 {
-  Pass p = sc_pass_new (shape, items, SC_TIME_BACKWARD);
+  Pass p = ends_pass (shape, items, SC_TIME_BACKWARD);
   p.part = PART_WEIGHT;
   const double width = vocab_rank (&p);
   logits_bias_gradient (&p, p.t * width);

@@ -16,11 +16,56 @@ rows_bytes_of (const Pass *p, double width)
   return p->e * width * p->t_sp;
 }
 
-/* Y[T, n_out] = X W: with sequence parallelism the rows of X are gathered first.  The output is the caller's. */
+/* The same of a product's operand. */
+static double
+gathered_bytes_of (const Pass *p, double width)
+{
+  return sc_pass_operand_bytes (p) * width * p->t;
+}
+
+/* Is the row-parallel layer's input attention's output, which attention's backward needs as it is? */
+static gboolean
+of_attention (const Pass *p)
+{
+  return p->half == ATTENTION_HALF;
+}
+
+/* The input of a linear layer, unless what wrote it did that. */
+static void
+cast_input (Pass *p, gboolean fused, double elements)
+{
+  if (p->precision != NULL && !(fused && p->precision->fused))
+    sc_pass_cast (p, "cast of input", elements);
+}
+
+/* What linear layers that keep nothing cast, or whose weights come and go, do over at every product. */
+static void
+cast_weight (Pass *p, double n_in, double n_out)
+{
+  if (p->fw->fp8_keeps_wide || sc_sharding_row (p->plan->sharding)->weights)
+    sc_pass_cast (p, "cast of weight", n_in * n_out);
+}
+
+static void
+cast_kept_input (Pass *p, gboolean wide, double elements)
+{
+  if (wide || p->fw->fp8_keeps_wide)
+    sc_pass_cast (p, "cast of input", elements);
+}
+
+static double
+gradient_copies (const Pass *p, double elements)
+{
+  return p->precision != NULL ? p->precision->layouts * p->precision->cast_bytes * elements : 0;
+}
+
+/* Y[T, n_out] = X W: with sequence parallelism the rows of X are gathered first, cast.  The output is the caller's. */
 void
 sc_pass_column_forward_from (Pass *p, const Linear *l, double n_in, double n_out)
 {
-  const double full = full_bytes_of (p, n_in);
+  const double full = gathered_bytes_of (p, n_in);
+  cast_input (p, TRUE, n_in * p->t_sp);
+  cast_weight (p, n_in, n_out);
   if (sc_pass_overlaps (p))
     {
       sc_pass_gathered_gemm (p, l->gather, l->fprop, SC_GEMM_TN, n_out, n_in, n_in);
@@ -46,14 +91,22 @@ sc_pass_column_forward (Pass *p, const Linear *l, double n_out)
 void
 sc_pass_row_forward (Pass *p, const Linear *l, double n_in)
 {
+  if (of_attention (p))
+    sc_pass_born (p, PROJ_NARROW);
+  cast_input (p, !of_attention (p), n_in * p->t);
+  cast_weight (p, n_in, p->h);
   if (sc_pass_overlaps (p) && !p->ops)
     {
       sc_pass_temp (p, sc_pass_rows_bytes (p));
       sc_pass_reduced_gemm (p, l->reduce, l->fprop, SC_GEMM_TN, p->h, n_in);
+      if (of_attention (p))
+        sc_pass_used (p, PROJ_NARROW);
       return;
     }
   sc_pass_temp (p, sc_pass_full_bytes (p));
   sc_pass_gemm (p, l->fprop, SC_GEMM_TN, p->t, p->h, n_in);
+  if (of_attention (p))
+    sc_pass_used (p, PROJ_NARROW);
   if (!p->split)
     return;
   if (!p->sp)
@@ -82,7 +135,7 @@ sc_pass_weight_gradient_over (Pass *p, const Linear *l, double n_out, double n_i
   const guint64 m = (guint64) n_out, n = (guint64) n_in, k = (guint64) rows;
   if (p->fw->fused_wgrad)
     {
-      sc_pass_kernel (p, sc_kernel_gemm_accumulate (l->wgrad, p->plan->dtype, p->plan->grad_dtype, m, n, k));
+      sc_pass_linear_kernel (p, sc_kernel_gemm_accumulate (l->wgrad, sc_pass_gemm_dtype (p), p->plan->grad_dtype, m, n, k));
       return;
     }
   if (!sc_pass_adds_gradients (p)) /* what the product makes is the gradient */
@@ -106,10 +159,14 @@ sc_pass_weight_gradient (Pass *p, const Linear *l, double n_out, double n_in)
 void
 sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_out)
 {
-  const double full = full_bytes_of (p, n_in), own = rows_bytes_of (p, n_in);
+  const double full = full_bytes_of (p, n_in), own = rows_bytes_of (p, n_in), input = gathered_bytes_of (p, n_in);
+  const double copies = gradient_copies (p, n_out * p->t);
   const gboolean async = p->split && (p->fw->async_tp_backward || sc_pass_overlaps (p));
-  const double gathered = sc_pass_overlaps (p) ? 0 : full; /* else in user buffers */
+  const double held = sc_pass_overlaps (p) ? 0 : full, gathered = sc_pass_overlaps (p) ? 0 : input; /* else in user buffers */
   const ScItemKind kind = async ? SC_ITEM_COLLECTIVE_START : SC_ITEM_COLLECTIVE;
+  sc_pass_temp (p, copies);
+  sc_pass_cast (p, "cast of gradient", n_out * p->t);
+  cast_weight (p, n_in, n_out);
   if (p->part == PART_INPUT) /* nothing is left that its collective could run beside */
     {
       sc_pass_temp (p, full);
@@ -118,16 +175,16 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
         sc_pass_temp (p, own);
       if (p->split)
         sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, full);
-      if (p->sp)
-        sc_pass_temp (p, -full);
+      sc_pass_temp (p, (p->sp ? -full : 0) - copies);
       return;
     }
+  cast_kept_input (p, FALSE, n_in * p->t_sp);
   if (p->sp)
     {
       sc_pass_temp (p, gathered); /* the input's rows, gathered again for the weight gradient */
-      sc_pass_collective (p, kind, SC_COMM_TP, SC_COLL_ALL_GATHER, l->regather, full);
+      sc_pass_collective (p, kind, SC_COMM_TP, SC_COLL_ALL_GATHER, l->regather, input);
     }
-  sc_pass_temp (p, gathered);
+  sc_pass_temp (p, held);
   sc_pass_gemm (p, l->dgrad, SC_GEMM_NN, p->t, n_in, n_out);
   if (p->sp && async)
     sc_pass_wait (p, SC_COMM_TP);
@@ -140,8 +197,7 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
     sc_pass_wait (p, SC_COMM_TP);
   else if (p->split)
     sc_pass_collective (p, kind, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, full);
-  if (p->sp)
-    sc_pass_temp (p, -2 * gathered);
+  sc_pass_temp (p, (p->sp ? -held - gathered : 0) - copies);
 }
 
 void
@@ -150,19 +206,20 @@ sc_pass_column_backward (Pass *p, const Linear *l, double n_out)
   sc_pass_column_backward_from (p, l, p->h, n_out);
 }
 
-/* The weight gradient alone, of a saved input whose rows are gathered now. */
+/* The weight gradient alone, of a saved input whose rows are gathered now.  The output gradient is cast already. */
 void
 sc_pass_column_weights_from (Pass *p, const Linear *l, double n_in, double n_out)
 {
-  const double full = full_bytes_of (p, n_in);
+  const double gathered = gathered_bytes_of (p, n_in);
+  cast_kept_input (p, FALSE, n_in * p->t_sp);
   if (p->sp)
     {
-      sc_pass_temp (p, full);
-      sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->regather, full);
+      sc_pass_temp (p, gathered);
+      sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->regather, gathered);
     }
   sc_pass_weight_gradient (p, l, n_out, n_in);
   if (p->sp)
-    sc_pass_temp (p, -full);
+    sc_pass_temp (p, -gathered);
 }
 
 void
@@ -171,25 +228,40 @@ sc_pass_column_weights (Pass *p, const Linear *l, double n_out)
   sc_pass_column_weights_from (p, l, p->h, n_out);
 }
 
+/* Does the projection's input have to be cast once more for its weight gradient? */
+static gboolean
+keeps_wide_only (const Pass *p)
+{
+  return of_attention (p) && p->precision != NULL && !p->precision->keeps_projection;
+}
+
 /* From dY's rows, which are the caller's, to dX[T, n_in]: leaves a temporary of that size.  Without the weight gradient
  * it leaves the gathered dY, too. */
 void
 sc_pass_row_backward (Pass *p, const Linear *l, double n_in)
 {
   const gboolean chunks = sc_pass_overlaps (p), kept = p->part == PART_INPUT;
-  const double gathered = !p->sp || (chunks && !kept) ? 0 : sc_pass_full_bytes (p); /* user buffers do not wait for the weights */
+  const double input = gathered_bytes_of (p, p->h), copies = p->sp ? 0 : gradient_copies (p, p->h * p->t);
+  const double gathered = !p->sp || (chunks && !kept) ? 0 : input; /* user buffers do not wait for the weights */
+  sc_pass_temp (p, copies);
+  sc_pass_cast (p, "cast of gradient", p->h * p->t_sp);
+  cast_weight (p, n_in, p->h);
   sc_pass_temp (p, gathered);
   if (p->sp && !chunks)
-    sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->gather, sc_pass_full_bytes (p));
+    sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->gather, input);
   sc_pass_temp (p, p->e * n_in * p->t);
   if (chunks)
     sc_pass_gathered_gemm (p, l->gather, l->dgrad, SC_GEMM_NN, n_in, p->h, p->h);
   else
     sc_pass_gemm (p, l->dgrad, SC_GEMM_NN, p->t, n_in, p->h);
-  if (kept)
-    return;
-  sc_pass_weight_gradient (p, l, p->h, n_in);
-  sc_pass_temp (p, -gathered);
+  if (!kept)
+    {
+      cast_kept_input (p, keeps_wide_only (p), n_in * p->t);
+      sc_pass_weight_gradient (p, l, p->h, n_in);
+      if (of_attention (p))
+        sc_pass_spent (p, PROJ_NARROW);
+    }
+  sc_pass_temp (p, -copies - (kept ? 0 : gathered));
 }
 
 /* Bytes of an RMSNorm that is written out, for each element (transformers' LlamaRMSNorm): to fp32 6, square 8, mean 4, scale 8, to 16 bits 6,
@@ -351,7 +423,10 @@ sc_pass_row_weights (Pass *p, const Linear *l, double n_in, Tensor input)
 {
   if (sc_pass_has_row_bias (p))
     sc_pass_reduction (p, halves[p->half].bias_grad, sc_pass_rows_bytes (p));
+  cast_kept_input (p, keeps_wide_only (p), n_in * p->t);
   sc_pass_weight_gradient (p, l, p->h, n_in);
   sc_pass_spent (p, input);
-  sc_pass_temp (p, -sc_pass_full_bytes (p));
+  if (of_attention (p))
+    sc_pass_spent (p, PROJ_NARROW);
+  sc_pass_temp (p, p->sp ? -gathered_bytes_of (p, p->h) : -sc_pass_full_bytes (p));
 }

@@ -33,7 +33,7 @@ void
 sc_pass_gathered_gemm (Pass *p, const char *gather, const char *name, ScGemmLayout layout, double n, double k, double width)
 {
   const guint chunks = p->plan->tp;
-  const double bytes = p->e * width * p->t / chunks;
+  const double bytes = sc_pass_operand_bytes (p) * width * p->t / chunks;
   for (guint i = 0; i < chunks; i++)
     {
       if (i > 0)

@@ -20,6 +20,7 @@ sc_pass_new (const ScLayerShape *shape, GArray *items, ScTimeKind time)
     .items = items,
     .first = items != NULL ? items->len : 0,
     .time = time,
+    .precision = plan->precision,
     .e = shape->act_bytes,
     .h = model->hidden,
     .t = shape->tokens,
@@ -56,6 +57,13 @@ ops_kept_bytes (const Pass *p)
   return p->e * (p->q + p->f) * p->t + down + (p->sp ? 2 * p->e * p->h * p->t_sp : 0);
 }
 
+/* Of an element of a linear layer's input that is kept for its weight gradient: by columns, in the type of the product. */
+static double
+kept_bytes (const Pass *p)
+{
+  return p->fw->fp8_keeps_wide ? p->e : sc_pass_operand_bytes (p);
+}
+
 double
 sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
 {
@@ -69,11 +77,11 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
     case NORM1_IN:
       return sc_pass_rows_bytes (p);
     case NORM1_OUT: /* a norm that both halves share has its output until both are done */
-      return p->model->layer_norms == 1 ? 0 : sc_pass_rows_bytes (p);
+      return p->model->layer_norms == 1 ? 0 : kept_bytes (p) * p->h * p->t_sp;
     case NORM2_IN:
       return p->model->parallel_attention ? 0 : sc_pass_rows_bytes (p);
-    case NORM2_OUT:
-      return sc_pass_rows_bytes (p);
+    case NORM2_OUT: /* which a router reads as it is */
+      return (p->shape->kind.experts ? p->e : kept_bytes (p)) * p->h * p->t_sp;
     case POST1_IN:
     case POST2_IN:
       return post_norms ? sc_pass_rows_bytes (p) : 0;
@@ -107,6 +115,8 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
       return unfused ? 0 : 4.0 * p->heads * p->t;
     case PROJ_IN:
       return p->e * p->o * p->t;
+    case PROJ_NARROW:
+      return p->precision != NULL && p->precision->keeps_projection && !p->fw->fp8_keeps_wide ? p->precision->cast_bytes * p->o * p->t : 0;
     case PROJ_MASK:
     case MLP_MASK:
       return dropout ? p->h * p->t_sp : 0;
@@ -123,7 +133,7 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
     case FC1_OUT:
       return (p->model->gated_mlp ? 2 : 1) * p->e * p->f * p->t;
     case FC2_IN:
-      return p->e * p->f * p->t;
+      return kept_bytes (p) * p->f * p->t;
     case OPS_KEPT:
       return p->shape->kind.recompute.ops ? ops_kept_bytes (p) : 0;
     case N_TENSORS:
@@ -240,21 +250,27 @@ sc_pass_temp_of_weights (Pass *p, double bytes)
 void
 sc_pass_kernel (Pass *p, ScKernel k)
 {
-  k.dtype = p->plan->dtype;
   const ScItem item = { .kind = SC_ITEM_KERNEL, .time = p->time, .kernel = k };
   g_array_append_val (p->items, item);
+}
+
+static void
+memory_kernel (Pass *p, ScKernel k)
+{
+  k.dtype = p->plan->dtype;
+  sc_pass_kernel (p, k);
 }
 
 void
 sc_pass_elementwise (Pass *p, const char *name, double bytes)
 {
-  sc_pass_kernel (p, sc_kernel_memory (name, SC_KERNEL_ELEMENTWISE, bytes));
+  memory_kernel (p, sc_kernel_memory (name, SC_KERNEL_ELEMENTWISE, bytes));
 }
 
 void
 sc_pass_reduction (Pass *p, const char *name, double bytes)
 {
-  sc_pass_kernel (p, sc_kernel_memory (name, SC_KERNEL_REDUCTION, bytes));
+  memory_kernel (p, sc_kernel_memory (name, SC_KERNEL_REDUCTION, bytes));
 }
 
 /* A memory-bound kernel that may have been measured as such; @row: elements that one norm or softmax covers, else 0. */
@@ -263,15 +279,42 @@ sc_pass_operation (Pass *p, const char *name, ScMemoryOp op, double bytes, guint
 {
   ScKernel k = sc_kernel_op (name, op, bytes);
   k.row = row;
+  memory_kernel (p, k);
+}
+
+ScDtype
+sc_pass_gemm_dtype (const Pass *p)
+{
+  return p->precision != NULL ? p->precision->gemm : p->plan->dtype;
+}
+
+double
+sc_pass_operand_bytes (const Pass *p)
+{
+  return p->precision != NULL ? p->precision->cast_bytes : p->e;
+}
+
+void
+sc_pass_linear_kernel (Pass *p, ScKernel k)
+{
+  if (p->precision != NULL)
+    k.slow = 1 / p->precision->gemm_rate;
   sc_pass_kernel (p, k);
+}
+
+void
+sc_pass_cast (Pass *p, const char *name, double elements)
+{
+  if (p->precision != NULL)
+    sc_pass_operation (p, name, SC_OP_QUANTISE, sc_precision_cast_traffic (p->precision, p->e) * elements, 0);
 }
 
 void
 sc_pass_gemm (Pass *p, const char *name, ScGemmLayout layout, double m, double n, double k)
 {
-  ScKernel product = sc_kernel_gemm (name, p->plan->dtype, (guint64) m, (guint64) n, (guint64) k);
+  ScKernel product = sc_kernel_gemm (name, sc_pass_gemm_dtype (p), (guint64) m, (guint64) n, (guint64) k);
   product.layout = layout;
-  sc_pass_kernel (p, product);
+  sc_pass_linear_kernel (p, product);
 }
 
 void

@@ -3,6 +3,7 @@
  * Layer: models.  A Pass appends to one list; each function below appends what one part of a layer executes. */
 #pragma once
 #include "models/layer.h"
+#include "models/precision.h"
 
 /* Tensors that one layer saves from forward to backward (MODELLING 3.4, 3.5), in order of birth. */
 typedef enum
@@ -22,6 +23,7 @@ typedef enum
   ATTENTION_DROPPED,
   FLASH_LSE, /* flash attention: log-sum-exp */
   PROJ_IN,   /* attention output */
+  PROJ_NARROW, /* the same cast for the projection, where that is kept as well */
   PROJ_MASK,
   POST1_IN, /* attention's output, where a norm stands behind it too */
   POST1_STATS,
@@ -83,6 +85,7 @@ typedef struct
   gboolean known[N_TENSORS]; /* a repeated forward: what the first one left, which is not born again */
   gboolean ops;              /* ... and of operators only those whose output was not kept */
 
+  const ScPrecision *precision; /* of the linear layers; NULL: as everything else */
   double e;      /* bytes of an element */
   double h;      /* hidden */
   double t;      /* T: tokens of the micro-batch */
@@ -122,6 +125,10 @@ void sc_pass_kernel (Pass *p, ScKernel k);
 void sc_pass_elementwise (Pass *p, const char *name, double bytes);
 void sc_pass_reduction (Pass *p, const char *name, double bytes);
 void sc_pass_operation (Pass *p, const char *name, ScMemoryOp op, double bytes, guint row); /* one that may have been measured as such; @row: elements that one norm or softmax covers, else 0 */
+ScDtype sc_pass_gemm_dtype (const Pass *p);                         /* of a linear layer's products ... */
+double  sc_pass_operand_bytes (const Pass *p);                       /* ... and bytes of an element of what they read */
+void sc_pass_linear_kernel (Pass *p, ScKernel k);                    /* one of those products */
+void sc_pass_cast (Pass *p, const char *name, double elements);      /* to that type, in all layouts; nothing where it is no other */
 void sc_pass_gemm (Pass *p, const char *name, ScGemmLayout layout, double m, double n, double k);
 void sc_pass_collective (Pass *p, ScItemKind kind, ScCommKind comm, ScCollKind coll, const char *name, double bytes);
 void sc_pass_wait (Pass *p, ScCommKind comm);

@@ -95,6 +95,9 @@ void sc_head_backward (const ScLayerShape *shape, GArray *items);
  * comes behind it), unscale and clip, Adam, zeroing the gradient buffer. */
 void sc_optimizer_step (const ScLayerShape *shape, double held, double owned, GArray *items);
 
+/* Casts of @params weights of linear layers, once a step. */
+void sc_weights_cast (const ScLayerShape *shape, double params, GArray *items);
+
 /* Bytes that one rank sends over a stage boundary (MODELLING 5.8); with plan.scatter_gather its 1 / tp of the tensor. */
 double sc_boundary_bytes (const ScLayerShape *shape);
 

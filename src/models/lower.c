@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* lower.c - plan + fold -> program, class by class: its states, its slots, the end of its step. */
 #include "models/lower-parts.h"
+#include "models/precision.h"
 #include "models/model.h"
 #include "models/profile.h"
 #include <math.h>
@@ -250,6 +251,43 @@ put_finish (Lower *l)
   sc_lower_after_optimizer (l);
 }
 
+/* Parameters of this rank's layers, which linear layers are but for a thousandth. */
+static double
+cast_params (const Lower *l)
+{
+  double params = 0;
+  for (guint chunk = 0; chunk < sc_plan_chunks (l->plan); chunk++)
+    {
+      const guint j = sc_plan_stage (l->plan, l->at.pp, chunk), first = sc_stage_first_layer (l->in->sizes, j);
+      for (guint i = first; i < first + l->in->sizes->layers[j]; i++)
+        params += (double) (sc_lower_layer_params (l->in->workload, i) + sc_lower_layer_experts (l->in->workload, i));
+    }
+  return params;
+}
+
+static gboolean
+caches_casts (const Lower *l)
+{
+  return l->plan->precision != NULL && !l->sharding->weights && !l->in->workload->framework->fp8_keeps_wide;
+}
+
+/* The weights that the next step's products read, for which Transformer Engine takes the time of the step's first micro-batch. */
+static void
+put_weight_casts (Lower *l)
+{
+  if (!caches_casts (l))
+    return;
+  const ScLayerShape shape = sc_layer_shape (l->in->workload, NULL);
+  g_autoptr (GArray) items = item_list ();
+  sc_weights_cast (&shape, cast_params (l), items);
+  Priced priced = sc_lower_price_list (l, items, l->price->device, l->price->speed, l->price->host_factor, 1);
+  for (guint i = 0; i < priced.n; i++)
+    sc_lower_put_work (l, &priced.items[i]);
+  for (guint g = 0; g < SC_N_GRADES; g++)
+    l->grade_s[g] += priced.grade_s[g];
+  g_free (priced.items);
+}
+
 static void
 put_states (Lower *l)
 {
@@ -258,6 +296,8 @@ put_states (Lower *l)
   const ScStateBytes each = sc_sharding_states (l->sharding, p->dtype, p->grad_dtype, sc_plan_shard_ranks (p));
   const ScStateBytes expert = sc_sharding_states (l->sharding, p->dtype, p->grad_dtype, sc_plan_expert_data_ranks (p));
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, dense * each.weights + experts * expert.weights);
+  if (caches_casts (l))
+    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, cast_params (l) * sc_precision_weight_bytes (p->precision));
   if (l->sharding->grads || l->in->workload->framework->fp32_main_grads) /* else they come with the first backward */
     sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, dense * each.grads + experts * expert.grads);
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_OPTIMIZER, dense * each.optimizer + experts * expert.optimizer);
@@ -393,6 +433,7 @@ lower_class (Lower *l, guint32 class_id)
   sc_lower_data_begin (l);
   sc_lower_put_slots (l);
   put_finish (l);
+  put_weight_casts (l);
   sc_lower_data_end (l);
 }
 

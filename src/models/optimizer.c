@@ -19,8 +19,19 @@ sc_optimizer_step (const ScLayerShape *shape, double held, double owned, GArray 
   const double rest = p.fw->optimizer_bytes_per_param - norm - adam;
   sc_pass_operation (&p, "gradient norm", SC_OP_GRADIENT_NORM, norm * owned, 0);
   if (rest > 0)
-    sc_pass_kernel (&p, sc_kernel_memory ("unscale and clip", SC_KERNEL_OPTIMIZER, rest * owned));
+    {
+      ScKernel k = sc_kernel_memory ("unscale and clip", SC_KERNEL_OPTIMIZER, rest * owned);
+      k.dtype = p.plan->dtype;
+      sc_pass_kernel (&p, k);
+    }
   sc_pass_operation (&p, "adam", SC_OP_ADAM, adam * owned, 0);
   if (p.fw->fp32_main_grads)
     sc_pass_elementwise (&p, "zero gradients", p.grad * held);
+}
+
+void
+sc_weights_cast (const ScLayerShape *shape, double params, GArray *items)
+{
+  Pass p = sc_pass_new (shape, items, SC_TIME_OPTIMIZER);
+  sc_pass_cast (&p, "cast of weights", params);
 }

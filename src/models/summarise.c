@@ -4,6 +4,7 @@
 #include "models/links.h"
 #include "models/memory.h"
 #include "models/packing.h"
+#include "models/precision.h"
 #include "models/recompute.h"
 #include "models/schedule.h"
 #include "models/segments.h"
@@ -155,7 +156,7 @@ summarise_rates (ScSummary *s, const ScLowerInput *in)
                                                    sc_recompute_spared_share (&w->plan, s->orders));
   double peak = 0; /* of the whole job: GPUs may differ */
   for (guint32 g = 0; g < in->fabric->n_gpus; g++)
-    peak += sc_fabric_node_type (in->fabric, g)->device->peak_flops[w->plan.dtype].value;
+    peak += sc_fabric_node_type (in->fabric, g)->device->peak_flops[sc_plan_gemm_dtype (&w->plan)].value;
   s->peak_flops_per_gpu = peak / s->gpus;
   s->model_tflops_per_gpu = s->model_flops_half / step_s / s->gpus / 1e12;
   s->mfu_half_causal = s->model_flops_half / step_s / peak;

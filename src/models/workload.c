@@ -2,6 +2,7 @@
 /* workload.c - whether model and plan can be, and how layers fall on stages. */
 #include <string.h>
 #include "models/packing.h"
+#include "models/precision.h"
 #include "models/recompute.h"
 #include "models/sharding.h"
 
@@ -627,7 +628,7 @@ sc_workload_check (const ScWorkload *workload, GError **error)
 {
   return check_model (workload, error)
          && check_tensor_parallel (workload, error) && check_context_parallel (workload, error) && check_experts (workload, error) && check_graphs (workload, error) && check_batch (workload, error) && check_schedule (workload, error)
-         && check_profile (workload, error) && check_documents (workload, error) && check_stages (workload, error) && sc_recompute_check (workload, error) && check_data_parallel (workload, error);
+         && check_profile (workload, error) && check_documents (workload, error) && check_stages (workload, error) && sc_recompute_check (workload, error) && sc_precision_check (workload, error) && check_data_parallel (workload, error);
 }
 
 /* ---- Workload on topology ---- */
@@ -659,6 +660,9 @@ sc_workload_check_topology (const ScWorkload *workload, const ScTopology *topolo
       const guint from = MAX (node, topology->first_node), here = node + run->count - from; /* nodes of the run that count */
       if (device->peak_flops[plan->dtype].value <= 0)
         return fail (error, "/plan/dtype: found %s, which the %s cannot do", sc_dtype_name (plan->dtype), device->name);
+      if (device->peak_flops[sc_plan_gemm_dtype (plan)].value <= 0)
+        return fail (error, "/plan/dtype: found %s, but the %s has no rate for products in %s", sc_plan_dtype_name (plan), device->name,
+                     sc_dtype_name (sc_plan_gemm_dtype (plan)));
       if (plan->attention == SC_ATTENTION_FLASH && (device->flash_forward.n == 0 || device->flash_backward.n == 0))
         return fail (error, "/plan/attention: found flash, but the %s has no flash attention (try \"unfused\")",
                      device->name);

@@ -27,6 +27,7 @@ typedef enum
 } ScSharding; /* rows of models/sharding.h */
 typedef enum { SC_GRAD_SYNC_LAST, SC_GRAD_SYNC_EVERY, SC_N_GRAD_SYNCS } ScGradSync; /* micro-batches whose gradients are reduced */
 typedef enum { SC_CP_RING, SC_CP_ALL_GATHER, SC_CP_A2A, SC_CP_HIERARCHICAL } ScCpComm;
+typedef struct ScPrecision ScPrecision; /* models/precision.h */
 typedef enum { SC_ORDER_TP_CP_EP_DP_PP, SC_ORDER_TP_CP_EP_PP_DP } ScRankOrder;
 
 typedef enum { SC_DISPATCHER_ALL_TO_ALL, SC_DISPATCHER_DEEPEP } ScDispatcher;
@@ -145,6 +146,8 @@ typedef struct
   guint       micro_batch;       /* [b] sequences */
   guint       global_batch;      /* [B] sequences */
   ScDtype     dtype;             /* bf16, fp16, fp32 */
+  const ScPrecision *precision;  /* of the linear layers' products, static row; NULL: dtype */
+  gboolean    fp8_param_gather;  /* weights of linear layers are kept cast only, and gathered so */
   ScDtype     grad_dtype;        /* width of the gradient buffer and of its reduction; default fp32 for bf16, fp16 for fp16 */
   ScAttention attention;
   gboolean    overlap_grad;      /* reduce buckets under the last backward */

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* precision.c - the recipes, row by row. */
+#include <string.h>
+#include "models/precision.h"
+
+/* Efforts and rates from the benchmark of linear layers in NVIDIA/TransformerEngine docs/examples/gemm_profiling (hidden 4096, MLP
+ * 16384, 15,872 tokens, 12 products a layer, 2.48e9 elements cast; ms per layer with and without casts).  H200 NVL at 4.1 TB/s: per
+ * tensor 16.79, current 20.29 (5.8 bytes an element), delayed 18.98 (3.6), by block 22.88.  B300 at 7.2 TB/s: per tensor 6.81, current
+ * 9.15 (6.8), delayed 7.80 (2.9); MXFP8 7.16 and 8.98 (5.3); NVFP4 3.76 and 6.45 (7.8). */
+#define TE "NVIDIA/TransformerEngine common/recipe and docs/examples/gemm_profiling (H200, B300)"
+
+static const ScPrecision fp8_delayed = {
+  .dtype = "fp8",
+  .recipe = "delayed",
+  .summary = "one scale per tensor, from the steps before",
+  .source = TE,
+  .gemm = SC_DTYPE_FP8,
+  .gemm_rate = 1,
+  .reads = 1,
+  .cast_bytes = 1,
+  .layouts = 2,
+  .effort = 1,
+  .fused = TRUE,
+  .keeps_projection = TRUE,
+};
+
+static const ScPrecision fp8_tensorwise = {
+  .dtype = "fp8",
+  .recipe = "tensorwise",
+  .also = "current current-scaling",
+  .summary = "one scale per tensor, from the tensor itself, which is read twice",
+  .source = TE,
+  .gemm = SC_DTYPE_FP8,
+  .gemm_rate = 1,
+  .reads = 2,
+  .cast_bytes = 1,
+  .layouts = 2,
+  .effort = 1,
+};
+
+static const ScPrecision fp8_rowwise = {
+  .dtype = "fp8",
+  .recipe = "rowwise",
+  .summary = "one scale per row; rows and columns are cast one after the other",
+  .source = "pytorch/ao float8 (rowwise recipe); effort as current scaling, assumed",
+  .gemm = SC_DTYPE_FP8,
+  .gemm_rate = 1,
+  .reads = 2,
+  .cast_bytes = 1,
+  .layouts = 2,
+  .effort = 1,
+};
+
+/* The product's rate: what is left of 22.88 ms behind casts of 4.06 bytes an element, over 16.79. */
+static const ScPrecision fp8_blockwise = {
+  .dtype = "fp8",
+  .recipe = "blockwise",
+  .also = "block subchannel",
+  .summary = "a scale for 128 elements of activations and for 128 x 128 of weights (DeepSeek-V3)",
+  .source = "DeepSeek-V3, arXiv 2412.19437, 3.3; " TE,
+  .gemm = SC_DTYPE_FP8,
+  .gemm_rate = 0.82,
+  .reads = 1,
+  .cast_bytes = 1 + 4.0 / 128,
+  .layouts = 2,
+  .effort = 1,
+};
+
+static const ScPrecision mxfp8 = {
+  .dtype = "mxfp8",
+  .recipe = "mxfp8",
+  .summary = "a scale of 8 bits for 32 elements (OCP MX), of rows and of columns",
+  .source = "OCP Microscaling Formats 1.0; " TE,
+  .gemm = SC_DTYPE_FP8,
+  .gemm_rate = 0.95,
+  .reads = 1,
+  .cast_bytes = 1 + 1.0 / 32,
+  .layouts = 2,
+  .effort = 1.3,
+};
+
+static const ScPrecision nvfp4 = {
+  .dtype = "nvfp4",
+  .recipe = "nvfp4",
+  .summary = "4 bits with a scale of 8 for 16 elements and one per tensor; Hadamard transforms before weight gradients",
+  .source = "arXiv 2509.25149; " TE,
+  .gemm = SC_DTYPE_FP4,
+  .gemm_rate = 1,
+  .reads = 2,
+  .cast_bytes = 0.5 + 1.0 / 16,
+  .layouts = 2,
+  .effort = 1.5,
+};
+
+static const ScPrecision *const rows[] = { &fp8_delayed, &fp8_tensorwise, &fp8_rowwise, &fp8_blockwise, &mxfp8, &nvfp4, NULL };
+
+const ScPrecision *const *
+sc_precision_all (void)
+{
+  return rows;
+}
+
+static gboolean
+is_called (const ScPrecision *row, const char *recipe)
+{
+  g_auto (GStrv) also = g_strsplit (row->also != NULL ? row->also : "", " ", -1);
+  return strcmp (row->recipe, recipe) == 0 || g_strv_contains ((const char *const *) also, recipe);
+}
+
+const ScPrecision *
+sc_precision_find (const char *dtype, const char *recipe)
+{
+  for (const ScPrecision *const *row = rows; *row != NULL; row++)
+    if (strcmp ((*row)->dtype, dtype) == 0 && (recipe == NULL || is_called (*row, recipe)))
+      return *row;
+  return NULL;
+}
+
+double
+sc_precision_cast_traffic (const ScPrecision *precision, double bytes)
+{
+  return precision->effort * (precision->reads * bytes + precision->layouts * precision->cast_bytes);
+}
+
+double
+sc_precision_weight_bytes (const ScPrecision *precision)
+{
+  return precision->layouts * precision->cast_bytes;
+}
+
+ScDtype
+sc_plan_gemm_dtype (const ScPlan *plan)
+{
+  return plan->precision != NULL ? plan->precision->gemm : plan->dtype;
+}
+
+const char *
+sc_plan_dtype_name (const ScPlan *plan)
+{
+  return plan->precision != NULL ? plan->precision->dtype : sc_dtype_name (plan->dtype);
+}
+
+static gboolean
+fail (GError **error, char *message)
+{
+  g_set_error_literal (error, SC_WORKLOAD_ERROR, SC_WORKLOAD_ERROR_INVALID, message);
+  g_free (message);
+  return FALSE;
+}
+
+/* Elements that a row or a block of scales holds at least: 16 bytes, or 32 elements with a scale for each 32. */
+static guint
+unit_of (const ScPrecision *precision)
+{
+  return precision->gemm == SC_DTYPE_FP4 || strcmp (precision->recipe, "mxfp8") == 0 ? 32 : 16;
+}
+
+gboolean
+sc_precision_check (const ScWorkload *workload, GError **error)
+{
+  const ScPlan *const plan = &workload->plan;
+  const ScModel *const m = &workload->model;
+  if (plan->fp8_param_gather && plan->precision == NULL)
+    return fail (error, g_strdup_printf ("/plan/fp8_param_gather: found true with dtype %s, expected fp8, mxfp8 or nvfp4", sc_dtype_name (plan->dtype)));
+  if (plan->precision == NULL)
+    return TRUE;
+  if (m->experts > 0 || m->mla.kv_lora_rank > 0)
+    return fail (error, g_strdup_printf ("/plan/dtype: %s is not modelled yet with experts or latent attention, expected bf16", plan->precision->dtype));
+  const guint unit = unit_of (plan->precision);
+  const struct
+  {
+    guint64 width;
+    const char *of;
+  } widths[] = {
+    { m->hidden, "hidden" },
+    { (guint64) m->heads / plan->tp * m->head_dim, "heads x head_dim / tp" },
+    { (guint64) MAX (m->kv_heads / plan->tp, 1) * m->head_dim, "kv_heads x head_dim / tp" },
+    { m->ffn / plan->tp, "ffn / tp" },
+    { m->experts > 0 ? m->expert_ffn / plan->tp : unit, "expert_ffn / tp" },
+    { (guint64) workload->seq * plan->micro_batch / plan->cp, "seq x micro_batch / cp" },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (widths); i++)
+    if (widths[i].width % unit != 0)
+      return fail (error, g_strdup_printf ("/plan/dtype: found %s, but %s = %" G_GUINT64_FORMAT " is not a multiple of %u, as its products need",
+                                           plan->precision->dtype, widths[i].of, widths[i].width, unit));
+  return TRUE;
+}
