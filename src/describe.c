@@ -154,7 +154,8 @@ sc_describe_plan (const ScWorkload *workload, GString *out)
     g_string_append_printf (out, ", EP %u", p->ep);
   g_string_append_printf (out, ", DP %u", p->dp);
   if (p->sharding != SC_SHARDING_NONE)
-    g_string_append_printf (out, " (%s)", sc_sharding_word (p->sharding));
+    g_string_append_printf (out, " (%s%s%s)", sc_sharding_word (p->sharding), p->offload != SC_OFFLOAD_NONE ? ", offload " : "",
+                            p->offload != SC_OFFLOAD_NONE ? sc_offload_word (p->offload) : "");
   g_autofree char *recompute = sc_recompute_text (p);
   g_string_append_printf (out, ", recompute %s, %s", recompute, sc_plan_dtype_name (p));
   if (p->precision != NULL && strcmp (p->precision->dtype, p->precision->recipe) != 0)

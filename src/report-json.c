@@ -9,6 +9,7 @@
 #include "json-out.h"
 #include "models/packing.h"
 #include "models/precision.h"
+#include "models/sharding.h"
 #include "report.h"
 
 #ifndef PACKAGE_VERSION
@@ -162,6 +163,8 @@ add_plan (const ScSummary *s, cJSON *workload)
   add_unsigned (o, "bucket_params", p->bucket_params);
   sc_json_add_text (o, "rank_order", sc_rank_order_word (p->rank_order));
   add_bool (o, "one_queue", p->one_queue);
+  if (p->offload != SC_OFFLOAD_NONE)
+    sc_json_add_text (o, "offload", sc_offload_word (p->offload));
   if (p->cuda_graphs)
     add_bool (o, "cuda_graphs", TRUE);
   add_bool (o, "post_validation", p->post_validation);

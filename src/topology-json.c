@@ -94,6 +94,8 @@ static const ScField node_type_fields[] = {
   { "pcie", SC_FIELD_OBJECT, .table = &sc_pcie_table, .derived = "not modelled: the NIC is the narrower",
     .help = "PCIe of the node" },
   { "nics", SC_FIELD_OBJECT, .table = &sc_nics_table, .derived = "no network: one node only", .help = "Network ports" },
+  { "host_memory_bandwidth", CITED (host_memory_bytes_per_s), SPEED, .derived = "not known",
+    .help = "Bandwidth of the host's memory, all sockets; for what is offloaded" },
   { "host_factor", CITED (host_factor), .min = 0.01, .max = 100, .fallback = "1",
     .help = "This host's time to issue a kernel, relative to the framework's figure" },
   { .key = NULL },

@@ -51,6 +51,13 @@ static const ScChoice shardings[] = {
   { NULL, 0, FALSE },
 };
 
+static const ScChoice offloads[] = { { "none", SC_OFFLOAD_NONE, FALSE },
+                                    { "optimizer", SC_OFFLOAD_OPTIMIZER, FALSE },
+                                    { "params", SC_OFFLOAD_PARAMS, FALSE },
+                                    { "both", SC_OFFLOAD_BOTH, FALSE },
+                                    { "optimizer+params+activations", 0, TRUE },
+                                    { NULL, 0, FALSE } };
+
 static const ScChoice grad_syncs[] = { { "last", SC_GRAD_SYNC_LAST, FALSE }, { "every", SC_GRAD_SYNC_EVERY, FALSE }, { NULL, 0, FALSE } };
 
 static const ScChoice schedules[] = {
@@ -350,7 +357,8 @@ static const ScField plan_fields[] = {
     .help = "Forward and backward passes are replayed as CUDA graphs, without the host's pace; what graphs hold in memory is not counted" },
   { "shard_group", SC_FIELD_COUNT, .min = 2, .max = 8000000, .derived = "all data-parallel ranks", PLAN (shard_group),
     .help = "Ranks that share one sharded copy: hsdp, or an instance of the distributed optimizer" },
-  { "offload", SC_FIELD_LATER, .fallback = "none", .help = "What lives in host memory" },
+  { "offload", SC_FIELD_CHOICE, .choices = offloads, .fallback = "none", PLAN (offload),
+    .help = "What lives in host memory: optimizer states, whose step is then taken there, weights, or both" },
   { "extra", SC_FIELD_LATER, .help = "Whatever else a published row says" },
   { .key = NULL },
 };

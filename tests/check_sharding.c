@@ -133,6 +133,7 @@ typedef struct
   gboolean all_reduce, plain; /* plain: no overlap */
   guint hpz, reshard;
   ScRecompute recompute;
+  ScOffload offload;
 } Case;
 
 #define EVERY .sync = SC_GRAD_SYNC_EVERY
@@ -170,6 +171,14 @@ static const Case cases[] = {
   { SC_SHARDING_HSDP, &fsdp2, .microbatches = 2, EVERY, .group = 2 },
   { SC_SHARDING_HSDP, &fsdp1, .microbatches = 2, .group = 2 },
   { SC_SHARDING_HSDP, &fsdp2, .pp = 2, .microbatches = 3, .group = 2 },
+  { SC_SHARDING_ZERO1, &deepspeed, .microbatches = 2, .plain = TRUE, .offload = SC_OFFLOAD_OPTIMIZER },
+  { SC_SHARDING_DISTRIBUTED_OPTIMIZER, &megatron, .pp = 2, .microbatches = 2, .offload = SC_OFFLOAD_OPTIMIZER },
+  { SC_SHARDING_ZERO2, &deepspeed, .microbatches = 2, EVERY, .offload = SC_OFFLOAD_OPTIMIZER },
+  { SC_SHARDING_ZERO3, &deepspeed, .microbatches = 2, EVERY, .offload = SC_OFFLOAD_OPTIMIZER },
+  { SC_SHARDING_ZERO3, &deepspeed, .microbatches = 2, EVERY, .offload = SC_OFFLOAD_PARAMS },
+  { SC_SHARDING_ZERO3, &deepspeed, .microbatches = 2, EVERY, .offload = SC_OFFLOAD_BOTH, .hpz = 2 },
+  { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 3, EVERY, .offload = SC_OFFLOAD_BOTH },
+  { SC_SHARDING_HSDP, &fsdp1, .microbatches = 2, .group = 2, .offload = SC_OFFLOAD_BOTH },
 };
 
 #define DP 4
@@ -187,6 +196,7 @@ case_workload (const Case *c, guint dp)
   w->plan.shard_group = c->group;
   w->plan.reshard_after_forward = c->reshard;
   w->plan.recompute = c->recompute;
+  w->plan.offload = c->offload;
   ScZero *const z = &w->plan.zero;
   z->all_reduce = c->all_reduce;
   z->hpz = c->hpz;
@@ -308,10 +318,12 @@ START_TEST (a_step_leaves_memory_as_it_was)
           const double small = c->sharding == SC_SHARDING_ZERO3 ? 2 * (2 * LAYERS + 1) * 64 : 0;
           const double second = c->hpz > 0 ? floor (2 * params / c->hpz) : 0;
           const double buckets = row == &sc_sharding_ddp && dp > 1 ? 4 * params : 0;
-          const gboolean held = row->grads || c->framework->fp32_main_grads;
-          ck_assert_int_eq (level_of (r, k, SC_MEM_WEIGHTS), llround (s.weights * params) + llround (small) + llround (second));
+          const gboolean no_params = c->offload == SC_OFFLOAD_PARAMS || c->offload == SC_OFFLOAD_BOTH;
+          const gboolean no_optimizer = c->offload == SC_OFFLOAD_OPTIMIZER || c->offload == SC_OFFLOAD_BOTH;
+          const gboolean held = (row->grads && !no_optimizer) || c->framework->fp32_main_grads;
+          ck_assert_int_eq (level_of (r, k, SC_MEM_WEIGHTS), (no_params ? 0 : llround (s.weights * params)) + llround (small) + llround (second));
           ck_assert_int_eq (level_of (r, k, SC_MEM_GRADS), held ? llround (s.grads * params) : 0);
-          ck_assert_int_eq (level_of (r, k, SC_MEM_OPTIMIZER), llround (s.optimizer * params));
+          ck_assert_int_eq (level_of (r, k, SC_MEM_OPTIMIZER), no_optimizer ? 0 : llround (s.optimizer * params));
           ck_assert_int_eq (level_of (r, k, SC_MEM_COMM), llround (buckets));
           ck_assert_int_eq (level_of (r, k, SC_MEM_ACTIVATIONS), 0);
           ck_assert_int_eq (level_of (r, k, SC_MEM_LOGITS), 0);
@@ -350,6 +362,30 @@ START_TEST (higher_stages_take_less)
     ck_assert_uint_lt (peak_of (&stages[i]), peak_of (&stages[i - 1]));
   for (guint i = 1; i < G_N_ELEMENTS (units); i++)
     ck_assert_uint_lt (peak_of (&units[i]), peak_of (&units[i - 1]));
+}
+END_TEST
+
+/* Two nodes of one GPU each, host memory of 400 GB/s: gradients leave at 50 GB/s, Adam moves 30 bytes of each owned parameter at 0.8 of the
+ * memory's rate, weights come back. */
+START_TEST (an_offloaded_optimizer_steps_at_the_hosts_pace)
+{
+  static const Case c = { SC_SHARDING_ZERO2, &deepspeed, .microbatches = 2, EVERY, .offload = SC_OFFLOAD_OPTIMIZER };
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 4, .gpus = 1 });
+  g_autoptr (ScWorkload) w = case_workload (&c, DP);
+  g_autoptr (ScStepItems) items = sc_step_items_new (w);
+  g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+  const double owned = (double) r->sizes->params[0] / DP;
+  const ScTime step = when (r, "adam on the host", 0, TRUE) - when (r, "adam on the host", 0, FALSE);
+  ck_assert_int_le (ABS (step - sc_time_from_s (30 * owned / (0.8 * 400e9))), 1);
+  const ScTime back = when (r, "weights to the GPU", 0, TRUE) - when (r, "weights to the GPU", 0, FALSE);
+  ck_assert_int_le (ABS (back - sc_time_from_s (2 * owned / 50e9)), 1);
+  double out = 0; /* seconds of copies, each micro-batch's gradients once */
+  const ScProgram *const p = r->lowered->program;
+  for (guint32 i = 0; i < p->ops->len; i++)
+    if (strcmp (label_of (r, &g_array_index (p->ops, ScOp, i)), "gradients to the host") == 0)
+      out += sc_time_to_s (g_array_index (p->ops, ScOp, i).value);
+  ck_assert_double_eq_tol (out, 2 * 4 * owned / 50e9, 1e-10);
+  ck_assert_int_ge (when (r, "adam on the host", 0, FALSE), when (r, "gradients to the host", 0, TRUE));
 }
 END_TEST
 
@@ -561,6 +597,7 @@ sharding_suite (void)
   tcase_add_loop_test (tc, every_strategy_sends_what_it_must, 0, G_N_ELEMENTS (cases));
   tcase_add_loop_test (tc, a_step_leaves_memory_as_it_was, 0, G_N_ELEMENTS (cases));
   tcase_add_test (tc, higher_stages_take_less);
+  tcase_add_test (tc, an_offloaded_optimizer_steps_at_the_hosts_pace);
   tcase_add_test (tc, every_row_says_what_it_is);
   suite_add_tcase (suite, tc);
   tc = tcase_create ("buckets and limits");

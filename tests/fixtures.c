@@ -17,6 +17,7 @@ fix_device (void)
   d->gemm_tile_efficiency.value = d->gemm_sustained.value = d->gemm_accumulate.value = d->batched_gemm_efficiency.value = 1;
   d->elementwise_bytes_per_s.value = d->reduction_bytes_per_s.value = d->optimizer_bytes_per_s.value = 1e9;
   d->hidden_slowdown.value = 1;
+  d->h2d_bytes_per_s.value = d->d2h_bytes_per_s.value = 50e9;
   return d;
 }
 
@@ -40,6 +41,7 @@ fix_topology (FixFabric f)
   n->nic_bytes_per_s.value = 50e9;
   n->nic_latency_s.value = f.nic_latency_s;
   n->host_factor.value = 1;
+  n->host_memory_bytes_per_s.value = 400e9;
   t->runs = g_new0 (ScNodeRun, 1);
   t->runs[0].count = f.nodes;
   t->n_runs = 1;

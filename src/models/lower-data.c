@@ -114,6 +114,7 @@ sc_lower_data_begin (Lower *l)
   g_array_set_size (l->born, 0);
   g_array_set_size (l->born, sc_plan_chunks (l->plan) * (l->in->workload->model.layers + 2));
   l->born_bytes = 0;
+  l->copied_out = SC_NONE;
   g_array_set_size (l->buckets, 0);
   if (l->sharding->steps->reduce != NULL)
     make_buckets (l);
@@ -178,6 +179,8 @@ sc_lower_before_optimizer (Lower *l)
 {
   if (l->sharding->steps->before_optimizer != NULL)
     l->sharding->steps->before_optimizer (l);
+  if (l->copied_out != SC_NONE)
+    sc_program_wait (l->p, SC_STREAM_COMPUTE, l->copied_out);
 }
 
 void
@@ -315,6 +318,9 @@ put_reduce (Lower *l, Bucket *b)
   l->sharding->steps->reduce (l, b);
   const guint32 done = sc_lower_put_record (l, SC_STREAM_DP);
   g_array_append_val (l->dp_done, done);
+  if (sc_lower_offloads_optimizer (l))
+    sc_lower_put_out (l, SC_STREAM_DP, "gradients to the host",
+                      (double) b->params * sc_dtype_bytes (l->plan->grad_dtype) / (b->experts ? sc_plan_expert_data_ranks (l->plan) : sc_plan_shard_ranks (l->plan)));
 }
 
 /* Those that the last @made gradients of @unit complete, or its end. */

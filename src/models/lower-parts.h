@@ -113,6 +113,7 @@ typedef struct Lower
   GArray  *born;            /* guint8 [chunks x (layers + 2)]: units whose gradients are held until the step ends */
   double   born_bytes;
   gpointer shard;           /* what the strategy keeps */
+  guint32  copied_out;      /* event behind the last copy to the host, or SC_NONE */
 } Lower;
 
 /* What a data-parallel strategy does between the parts of a step; members may be NULL.  A unit is the embedding, a layer, or the head.
@@ -195,6 +196,13 @@ void sc_lower_after_unit (Lower *l, const ScSlot *slot, guint unit, gboolean las
 void sc_lower_after_slot (Lower *l, const ScSlot *slot, gboolean last);
 void sc_lower_before_optimizer (Lower *l);
 void sc_lower_after_optimizer (Lower *l);
+
+/* lower-host.c: what lives in host memory */
+gboolean sc_lower_offloads_optimizer (const Lower *l);
+gboolean sc_lower_offloads_params (const Lower *l);
+void sc_lower_put_host_copy (Lower *l, gboolean in, const char *name, double bytes); /* on the stream for its direction */
+void sc_lower_put_out (Lower *l, ScStreamKind after, const char *name, double bytes); /* to the host, behind what is on @after */
+void sc_lower_put_host_step (Lower *l, double owned);
 
 /* ... of strategies with buckets: steps and what they are made of */
 guint32 sc_lower_data_comm (const Lower *l, gboolean experts); /* SC_NONE: there is nobody to share with */

@@ -248,6 +248,8 @@ put_finish (Lower *l)
   for (guint g = 0; g < SC_N_GRADES; g++)
     l->grade_s[g] += priced.grade_s[g];
   g_free (priced.items);
+  if (sc_lower_offloads_optimizer (l))
+    sc_lower_put_host_step (l, owned);
   sc_lower_after_optimizer (l);
 }
 
@@ -295,12 +297,15 @@ put_states (Lower *l)
   const double dense = (double) l->in->sizes->params[l->at.pp], experts = (double) l->in->sizes->experts[l->at.pp];
   const ScStateBytes each = sc_sharding_states (l->sharding, p->dtype, p->grad_dtype, sc_plan_shard_ranks (p));
   const ScStateBytes expert = sc_sharding_states (l->sharding, p->dtype, p->grad_dtype, sc_plan_expert_data_ranks (p));
-  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, dense * each.weights + experts * expert.weights);
+  const gboolean no_grads = sc_lower_offloads_optimizer (l) && l->sharding->grads;
+  if (!sc_lower_offloads_params (l))
+    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, dense * each.weights + experts * expert.weights);
   if (caches_casts (l))
     sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, cast_params (l) * sc_precision_weight_bytes (p->precision));
-  if (l->sharding->grads || l->in->workload->framework->fp32_main_grads) /* else they come with the first backward */
+  if ((l->sharding->grads && !no_grads) || l->in->workload->framework->fp32_main_grads) /* else they come with the first backward */
     sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, dense * each.grads + experts * expert.grads);
-  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_OPTIMIZER, dense * each.optimizer + experts * expert.optimizer);
+  if (!sc_lower_offloads_optimizer (l))
+    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_OPTIMIZER, dense * each.optimizer + experts * expert.optimizer);
   const ScLayerShape shape = sc_layer_shape (l->in->workload, NULL);
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, sc_user_buffer_bytes (&shape));
 }

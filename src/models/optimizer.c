@@ -18,13 +18,15 @@ sc_optimizer_step (const ScLayerShape *shape, double held, double owned, GArray 
   const double norm = 4, adam = adam_bytes (&p);
   const double rest = p.fw->optimizer_bytes_per_param - norm - adam;
   sc_pass_operation (&p, "gradient norm", SC_OP_GRADIENT_NORM, norm * owned, 0);
-  if (rest > 0)
+  const gboolean here = p.plan->offload != SC_OFFLOAD_OPTIMIZER && p.plan->offload != SC_OFFLOAD_BOTH; /* not on the host */
+  if (rest > 0 && here)
     {
       ScKernel k = sc_kernel_memory ("unscale and clip", SC_KERNEL_OPTIMIZER, rest * owned);
       k.dtype = p.plan->dtype;
       sc_pass_kernel (&p, k);
     }
-  sc_pass_operation (&p, "adam", SC_OP_ADAM, adam * owned, 0);
+  if (here)
+    sc_pass_operation (&p, "adam", SC_OP_ADAM, adam * owned, 0);
   if (p.fw->fp32_main_grads)
     sc_pass_elementwise (&p, "zero gradients", p.grad * held);
 }

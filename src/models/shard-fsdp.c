@@ -146,12 +146,21 @@ ask (Lower *l, Unit *u, gboolean backward)
     limit_gathers (l);
   if (!l->plan->overlap_param)
     sc_lower_put_order (l, SC_STREAM_COMPUTE, SC_STREAM_DP);
+  const gboolean from_host = !partly && sc_lower_offloads_params (l);
+  if (from_host)
+    {
+      sc_lower_put_mem (l, SC_STREAM_COPY_IN, SC_MEM_COMM, floor (4 * own_elements (l, u)));
+      sc_lower_put_host_copy (l, TRUE, "shard to the GPU", 4 * own_elements (l, u));
+      sc_lower_put_order (l, SC_STREAM_COPY_IN, SC_STREAM_DP);
+    }
   sc_lower_put_mem (l, SC_STREAM_DP, second (l) ? SC_MEM_COMM : SC_MEM_WEIGHTS, bytes);
   if (!partly) /* from fp32 to what is gathered */
     sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "all-gather copy-in", (4 + use_bytes (l)) * own_elements (l, u));
   sc_lower_data_call (l, SC_STREAM_DP, partly ? sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_SHARD, FALSE) : shard_comm (l, FALSE),
                       SC_COLL_ALL_GATHER, use_bytes (l) * u->dense, "parameters");
   sc_lower_data_call (l, SC_STREAM_DP, shard_comm (l, TRUE), SC_COLL_ALL_GATHER, use_bytes (l) * u->experts, "expert parameters");
+  if (from_host)
+    sc_lower_put_mem (l, SC_STREAM_DP, SC_MEM_COMM, -floor (4 * own_elements (l, u)));
   u->gathered = sc_lower_put_record (l, SC_STREAM_DP);
   u->state = UNIT_ASKED;
 }
@@ -163,6 +172,14 @@ free_copied (Lower *l)
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, -f->copied_bytes);
   f->copied_bytes = 0;
   f->copied = SC_NONE;
+}
+
+static void
+let_gathers_wait (Lower *l, guint32 event)
+{
+  sc_program_wait (l->p, SC_STREAM_DP, event);
+  if (sc_lower_offloads_params (l))
+    sc_program_wait (l->p, SC_STREAM_COPY_IN, event);
 }
 
 /* Compute waits for the gather.  The buffer that generation 2 copies from is kept, in forward, until the next unit's copy is issued, and gathers
@@ -180,7 +197,7 @@ take (Lower *l, Unit *u, gboolean backward)
   if (!second (l))
     return;
   if (!backward && f->copied != SC_NONE)
-    sc_program_wait (l->p, SC_STREAM_DP, f->copied);
+    let_gathers_wait (l, f->copied);
   free_copied (l);
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, bytes - u->kept);
   u->kept = 0;
@@ -189,7 +206,7 @@ take (Lower *l, Unit *u, gboolean backward)
   f->copied_bytes = bytes;
   if (!backward)
     return;
-  sc_program_wait (l->p, SC_STREAM_DP, f->copied);
+  let_gathers_wait (l, f->copied);
   free_copied (l);
 }
 
@@ -257,6 +274,8 @@ put_reduce_scatter (Lower *l, const Unit *u)
     }
   sc_lower_put_copy (l, rest, SC_TIME_COMM_DP, "reduce-scatter copy-out", (r + 4) * own_elements (l, u));
   f->summed = sc_lower_put_record (l, rest);
+  if (sc_lower_offloads_optimizer (l))
+    sc_lower_put_out (l, rest, "gradients to the host", 4 * own_elements (l, u));
 }
 
 static void

@@ -33,7 +33,7 @@ buffer_bytes (const Lower *l)
 static double
 copy_bytes (const Lower *l)
 {
-  if (l->plan->grad_dtype == SC_DTYPE_FP32)
+  if (l->plan->grad_dtype == SC_DTYPE_FP32 || sc_lower_offloads_optimizer (l))
     return 0;
   return 4.0
          * ((double) l->in->sizes->params[l->at.pp] / sc_plan_data_ranks (l->plan)

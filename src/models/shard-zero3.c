@@ -190,7 +190,7 @@ unit_grad_bytes (const Lower *l, const ScSlot *slot, guint unit)
 static double
 copy_bytes (const Lower *l)
 {
-  return l->plan->grad_dtype == SC_DTYPE_FP32 ? 0 : floor (4.0 * (double) l->in->sizes->params[l->at.pp] / sc_plan_data_ranks (l->plan));
+  return l->plan->grad_dtype == SC_DTYPE_FP32 || sc_lower_offloads_optimizer (l) ? 0 : floor (4.0 * (double) l->in->sizes->params[l->at.pp] / sc_plan_data_ranks (l->plan));
 }
 
 /* ---- gathers ---- */
@@ -205,12 +205,22 @@ put_gather (Lower *l, double params, guint n)
   const guint ranks = inner ? l->plan->zero.hpz : sc_plan_data_ranks (l->plan);
   const double bytes = use_bytes (l), carried = l->plan->zero.quantized_weights ? 1 : bytes;
   sc_lower_put_order (l, SC_STREAM_COMPUTE, SC_STREAM_DP);
+  const gboolean from_host = !inner && sc_lower_offloads_params (l);
+  if (from_host)
+    {
+      sc_lower_put_order (l, SC_STREAM_COMPUTE, SC_STREAM_COPY_IN);
+      sc_lower_put_mem (l, SC_STREAM_COPY_IN, SC_MEM_COMM, floor (bytes * params / ranks));
+      sc_lower_put_host_copy (l, TRUE, "shard to the GPU", bytes * params / ranks);
+      sc_lower_put_order (l, SC_STREAM_COPY_IN, SC_STREAM_DP);
+    }
   sc_lower_put_mem (l, SC_STREAM_DP, SC_MEM_WEIGHTS, bytes * params);
   if (l->plan->zero.quantized_weights)
     sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "quantize", (bytes + carried) * params / ranks);
   sc_lower_data_call (l, SC_STREAM_DP, comm, SC_COLL_ALL_GATHER, carried * params, "parameters");
   if (l->plan->zero.quantized_weights || n > 1)
     sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, l->plan->zero.quantized_weights ? "dequantize" : "all-gather copy-out", (bytes + carried) * params);
+  if (from_host)
+    sc_lower_put_mem (l, SC_STREAM_DP, SC_MEM_COMM, -floor (bytes * params / ranks));
   z->asked = sc_lower_put_record (l, SC_STREAM_DP);
   if (!l->plan->overlap_param)
     sc_program_wait (l->p, SC_STREAM_COMPUTE, z->asked);

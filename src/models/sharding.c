@@ -140,6 +140,31 @@ check_keys (const ScWorkload *workload, GError **error)
   return TRUE;
 }
 
+const char *
+sc_offload_word (ScOffload offload)
+{
+  static const char *const words[] = { "none", "optimizer", "params", "both" };
+  return words[offload];
+}
+
+static gboolean
+check_offload (const ScPlan *plan, GError **error)
+{
+  const char *const word = sc_offload_word (plan->offload);
+  const ScShardingRow *const row = sc_sharding_row (plan->sharding);
+  if (plan->offload == SC_OFFLOAD_NONE)
+    return TRUE;
+  if (!row->optimizer)
+    return sc_sharding_fail (error, "/plan/offload: found %s with sharding none, expected a strategy that shares the optimizer out", word);
+  if (plan->offload != SC_OFFLOAD_OPTIMIZER && !row->weights)
+    return sc_sharding_fail (error, "/plan/offload: found %s with sharding %s, expected optimizer: its weights are whole on every GPU", word,
+                             row->name);
+  if (plan->offload != SC_OFFLOAD_BOTH && row->fp32_weights)
+    return sc_sharding_fail (error, "/plan/offload: found %s with sharding %s, expected both: FSDP's optimizer updates the weights where they are",
+                             word, row->name);
+  return TRUE;
+}
+
 gboolean
 sc_sharding_check (const ScWorkload *workload, GError **error)
 {
@@ -148,7 +173,7 @@ sc_sharding_check (const ScWorkload *workload, GError **error)
   if (plan->overlap_param && plan->sharding == SC_SHARDING_NONE)
     return sc_sharding_fail (error, "/plan/overlap_param: found true with sharding none, expected zero1 or distributed-optimizer: "
                                     "without it no parameter is gathered");
-  if (!check_keys (workload, error))
+  if (!check_keys (workload, error) || !check_offload (plan, error))
     return FALSE;
   if (row->check != NULL)
     return row->check (workload, error);

@@ -45,6 +45,7 @@ typedef struct
   ScCited  nic_bytes_per_s;    /* payload of one NIC */
   ScCited  nic_latency_s;      /* one ring step that leaves the node, switches apart */
   ScTransport transport;
+  ScCited  host_memory_bytes_per_s; /* of all its sockets; 0: not known */
   ScCited  host_factor;        /* this host's issue time relative to the framework's figure (1) */
 } ScNodeType;
 

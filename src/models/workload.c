@@ -666,6 +666,10 @@ sc_workload_check_topology (const ScWorkload *workload, const ScTopology *topolo
       if (plan->attention == SC_ATTENTION_FLASH && (device->flash_forward.n == 0 || device->flash_backward.n == 0))
         return fail (error, "/plan/attention: found flash, but the %s has no flash attention (try \"unfused\")",
                      device->name);
+      if (plan->offload != SC_OFFLOAD_NONE && (device->h2d_bytes_per_s.value <= 0 || device->d2h_bytes_per_s.value <= 0))
+        return fail (error, "/plan/offload: the file of the %s says neither h2d_bandwidth nor d2h_bandwidth", device->name);
+      if ((plan->offload == SC_OFFLOAD_OPTIMIZER || plan->offload == SC_OFFLOAD_BOTH) && type->host_memory_bytes_per_s.value <= 0)
+        return fail (error, "/plan/offload: node type %s of %s has no host_memory_bandwidth", type->name, topology->name);
       for (guint f = 0; f < topology->n_faults; f++)
         {
           const ScFault *fault = &topology->faults[f];

@@ -25,6 +25,7 @@ typedef enum
   SC_SHARDING_HSDP,
   SC_N_SHARDINGS
 } ScSharding; /* rows of models/sharding.h */
+typedef enum { SC_OFFLOAD_NONE, SC_OFFLOAD_OPTIMIZER, SC_OFFLOAD_PARAMS, SC_OFFLOAD_BOTH } ScOffload; /* what lives in host memory */
 typedef enum { SC_GRAD_SYNC_LAST, SC_GRAD_SYNC_EVERY, SC_N_GRAD_SYNCS } ScGradSync; /* micro-batches whose gradients are reduced */
 typedef enum { SC_CP_RING, SC_CP_ALL_GATHER, SC_CP_A2A, SC_CP_HIERARCHICAL } ScCpComm;
 typedef struct ScPrecision ScPrecision; /* models/precision.h */
@@ -159,6 +160,7 @@ typedef struct
   ScGradSync  grad_sync;         /* default: what the sharding does */
   guint       reshard_after_forward; /* FSDP: ranks that share what forward gathered; 0: all of the shard group */
   ScZero      zero;
+  ScOffload   offload;
   ScRankOrder rank_order;
   gboolean    post_validation;   /* no rank waits for the gradient norm before its optimizer step */
   gboolean    one_queue;         /* CUDA_DEVICE_MAX_CONNECTIONS=1 */
