@@ -5,7 +5,7 @@
  * begin when all members are there, which, of ranks of one class, is at once.  It is played here once per class, and put as
  *   - work by category, which is slowed by what runs beside it, as its kernels would be;
  *   - communication by category that nobody shares links with: delays;
- *   - calls, one for each kind and size, where somebody may share links or come late.
+ *   - calls where they stand, where somebody may share links or come late; a pass over several layers then stays one of each.
  *
  * The host: a pass ends at max (g + S, h + M) if compute is free at g and its host at h, with S the time of its items and M = max
  * over k of (time to issue items 0..k + time from the beginning of k on).  The first op takes M - S to issue, the last one
@@ -13,13 +13,15 @@
 #include "models/lower-parts.h"
 #include <math.h>
 
+/* What lasts as long as it would alone, and the call behind it. */
 typedef struct
 {
-  guint8  comm, coll;
-  guint32 n;      /* such calls in a row */
-  double  bytes;  /* of one */
-  guint32 label;
-} MergedCall;
+  ScTime work[SC_N_TIMES], comm[SC_N_TIMES];
+  gboolean calls;
+  guint8  call_comm, call_coll;
+  double  call_bytes;
+  guint32 call_label;
+} Segment;
 
 /* A collective beside compute. */
 typedef struct
@@ -32,8 +34,7 @@ typedef struct
 
 struct _Merged
 {
-  ScTime work[SC_N_TIMES], comm[SC_N_TIMES];
-  GArray *calls;  /* MergedCall */
+  GArray *segments; /* Segment */
   ScTime lead, issue; /* host time of the first op, of all */
   guint32 peak, after; /* memory sets, or SC_NONE */
   double grade_s[SC_N_GRADES];
@@ -48,6 +49,12 @@ typedef struct
   GArray *beside;   /* Beside */
   gint64 bytes[SC_N_MEMS], most[SC_N_MEMS], sum, most_sum;
 } Play;
+
+static Segment *
+segment (const Play *p)
+{
+  return &g_array_index (p->m->segments, Segment, p->m->segments->len - 1);
+}
 
 static void
 play_memory (Play *p, ScMemKind kind, gint64 bytes)
@@ -131,23 +138,20 @@ play_collective (Play *p, const PricedItem *item)
 {
   const ScCall *call;
   const ScTime alone = play_alone (p, item, &call);
+  Segment *const now = segment (p);
+  p->now += alone;
   if (!sc_lower_may_wait (p->l, (ScCommKind) item->comm))
     {
-      p->m->comm[call->tag] += alone;
-      p->now += alone;
+      now->comm[call->tag] += alone;
       return;
     }
-  p->now += alone;
-  for (guint i = 0; i < p->m->calls->len; i++)
-    {
-      MergedCall *const c = &g_array_index (p->m->calls, MergedCall, i);
-      if (c->comm != item->comm || c->coll != item->coll || c->bytes != item->bytes)
-        continue;
-      c->n++;
-      return;
-    }
-  const MergedCall c = { item->comm, item->coll, 1, item->bytes, item->label };
-  g_array_append_val (p->m->calls, c);
+  static const Segment next = { .calls = FALSE };
+  now->calls = TRUE;
+  now->call_comm = item->comm;
+  now->call_coll = item->coll;
+  now->call_bytes = item->bytes;
+  now->call_label = item->label;
+  g_array_append_val (p->m->segments, next);
 }
 
 static void
@@ -174,7 +178,7 @@ play_wait (Play *p, const PricedItem *item)
         continue;
       b->waited = TRUE;
       if (b->end > p->now)
-        p->m->comm[sc_lower_comm_time ((ScCommKind) b->comm)] += b->end - p->now;
+        segment (p)->comm[sc_lower_comm_time ((ScCommKind) b->comm)] += b->end - p->now;
       p->now = MAX (p->now, b->end);
       return;
     }
@@ -192,7 +196,10 @@ play (Play *p, const Priced *priced)
         case SC_ITEM_KERNEL:
           play_issue (p, item);
           play_memory_set (p, item->memory);
-          p->m->work[item->time] += play_work (p, item->value);
+          {
+            const ScTime took = play_work (p, item->value);
+            segment (p)->work[item->time] += took;
+          }
           break;
         case SC_ITEM_COLLECTIVE:
           play_issue (p, item);
@@ -233,7 +240,8 @@ sc_lower_merge (Lower *l, const Priced *const *lists, guint n)
   static const gint64 none[SC_N_MEMS] = { 0 };
   Merged *const m = g_new0 (Merged, 1);
   g_autoptr (GArray) beside = g_array_new (FALSE, FALSE, sizeof (Beside));
-  m->calls = g_array_new (FALSE, FALSE, sizeof (MergedCall));
+  m->segments = g_array_new (FALSE, TRUE, sizeof (Segment));
+  g_array_set_size (m->segments, 1);
   Play p = { .l = l, .m = m, .beside = beside };
   for (guint i = 0; i < n; i++)
     play (&p, lists[i]);
@@ -247,7 +255,7 @@ sc_lower_merged_free (Merged *m)
 {
   if (m == NULL)
     return;
-  g_array_unref (m->calls);
+  g_array_unref (m->segments);
   g_free (m);
 }
 
@@ -260,43 +268,52 @@ dress (Lower *l, ScOp *op, ScTime issue, const char *label)
   op->info = sc_info_pack (l->info);
 }
 
-void
-sc_lower_put_merged (Lower *l, const Merged *m, guint phase)
+/* What the first op of a merged pass has and the others have not. */
+typedef struct
+{
+  ScTime  issue;
+  guint32 memory;
+} Lead;
+
+static void
+put_segment (Lower *l, const Segment *s, guint phase, gboolean last, Lead *lead)
 {
   /* What is repeated comes before what needs it. */
   static const ScTimeKind order[] = { SC_TIME_RECOMPUTE, SC_TIME_FORWARD, SC_TIME_BACKWARD };
-  const guint outer = l->info.phase;
-  ScTime lead = m->lead;
-  guint32 memory = m->peak;
-  gboolean first = TRUE;
   for (guint i = 0; i < G_N_ELEMENTS (order); i++)
     {
       const ScTimeKind time = order[i];
-      if (m->work[time] == 0 && !(first && i + 1 == G_N_ELEMENTS (order)))
+      const gboolean owes = last && i + 1 == G_N_ELEMENTS (order) && (lead->issue > 0 || lead->memory != SC_NONE);
+      if (s->work[time] == 0 && !owes)
         continue;
-      ScOp *const op = sc_program_work (l->p, SC_STREAM_COMPUTE, (guint16) time, m->work[time]);
-      op->arg = memory;
+      ScOp *const op = sc_program_work (l->p, SC_STREAM_COMPUTE, (guint16) time, s->work[time]);
+      op->arg = lead->memory;
       l->info.phase = time == SC_TIME_RECOMPUTE ? 2 : phase;
-      dress (l, op, lead, sc_time_kind_name (time));
-      memory = SC_NONE;
-      lead = 0;
-      first = FALSE;
+      dress (l, op, lead->issue, sc_time_kind_name (time));
+      *lead = (Lead) { 0, SC_NONE };
     }
   l->info.phase = phase;
   for (guint time = 0; time < SC_N_TIMES; time++)
-    if (m->comm[time] > 0)
+    if (s->comm[time] > 0)
       {
-        const guint32 call = sc_program_add_call (l->p, l->self, (guint16) time, m->comm[time], 0, 0);
+        const guint32 call = sc_program_add_call (l->p, l->self, (guint16) time, s->comm[time], 0, 0);
         ScOp *const op = sc_program_call (l->p, SC_STREAM_COMPUTE, call);
         op->tag = (guint16) time;
         dress (l, op, 0, sc_time_kind_group ((ScTimeKind) time));
       }
-  for (guint i = 0; i < m->calls->len; i++)
-    {
-      const MergedCall *const c = &g_array_index (m->calls, MergedCall, i);
-      const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, (ScCommKind) c->comm, FALSE);
-      sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_calls_of (l, comm, (ScCollKind) c->coll, c->bytes, c->n), c->label, 0);
-    }
+  if (!s->calls)
+    return;
+  const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, (ScCommKind) s->call_comm, FALSE);
+  sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_call_of (l, comm, (ScCollKind) s->call_coll, s->call_bytes), s->call_label, 0);
+}
+
+void
+sc_lower_put_merged (Lower *l, const Merged *m, guint phase)
+{
+  const guint outer = l->info.phase;
+  Lead lead = { m->lead, m->peak };
+  for (guint i = 0; i < m->segments->len; i++)
+    put_segment (l, &g_array_index (m->segments, Segment, i), phase, i + 1 == m->segments->len, &lead);
   if (m->issue > m->lead || m->after != SC_NONE)
     {
       ScOp *const op = sc_program_work (l->p, SC_STREAM_COMPUTE, SC_TIME_FORWARD, 0);
@@ -376,6 +393,8 @@ sc_lower_put_whole (Lower *l, guint chunk, ScPass pass, guint phase)
       const guint n = sc_lower_chunk_lists (l, chunk, pass, lists, layers);
       *m = sc_lower_merge (l, lists, n);
     }
+  if ((*m)->segments->len > 1) /* what others have a part in stays where it stands */
+    return FALSE;
   sc_lower_put_merged (l, *m, phase);
   return TRUE;
 }

@@ -317,9 +317,9 @@ forced_row (const Lower *l, const ScComm *comm, ScCollKind kind, const ScGroupSh
   return NULL;
 }
 
-/* The program's call for @n times @bytes of @kind in a row over @comm: made once per family, kind, size and number. */
+/* The program's call for @bytes of @kind over @comm: made once per family, kind and size. */
 guint32
-sc_lower_calls_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, guint32 n)
+sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
 {
   const ScLowerInput *const in = l->in;
   const guint32 family = in->fold->family_of[comm_id];
@@ -328,7 +328,7 @@ sc_lower_calls_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, gui
   for (guint i = 0; i < l->known[family]->len; i++)
     {
       const KnownCall *const k = &g_array_index (l->known[family], KnownCall, i);
-      if (k->kind == kind && k->bytes == bytes && k->n == n)
+      if (k->kind == kind && k->bytes == bytes)
         return k->call;
     }
   const guint32 first_comm = in->fold->family_comm[family];
@@ -344,7 +344,7 @@ sc_lower_calls_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, gui
   sc_collective_time (&choice, kind, shape, bytes, &bound);
   const double hold = kind == SC_COLL_SEND || choice.row->walk == NULL ? 0 : call_hold (l, comm->kind, kind);
   const ScTimeKind tag = sc_lower_comm_time (comm->kind);
-  const KnownCall known = { kind, bytes, n, l->p->calls->len };
+  const KnownCall known = { kind, bytes, l->p->calls->len };
   const gboolean across = l->plan->pp > 1 && (comm->kind == SC_COMM_WORLD || comm->kind == SC_COMM_EMBEDDING);
   if (in->blocks > 0 && walk != NULL)
     {
@@ -358,25 +358,19 @@ sc_lower_calls_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, gui
       sc_collective_form (&choice, kind, shape, bytes, &form);
       if (tag == SC_TIME_COMM_PP && l->plan->profile.transfer_s > 0)
         stretch (&form, &choice, l->plan->profile.transfer_s);
-      sc_program_add_call (l->p, family, (guint16) tag, n * sc_time_from_s (form.delay_s), 0, hold);
+      sc_program_add_call (l->p, family, (guint16) tag, sc_time_from_s (form.delay_s), 0, hold);
       for (guint p = 0; p < form.n_parts && walk != NULL; p++)
         {
           guint32 n_uses;
           const guint32 first = sc_fold_uses (in->fold, in->loads, family, walk, p, &n_uses);
           if (form.parts[p].bytes > 0)
-            sc_program_share_part (l->p, n * form.parts[p].bytes, form.parts[p].cap, first, n_uses);
+            sc_program_share_part (l->p, form.parts[p].bytes, form.parts[p].cap, first, n_uses);
         }
     }
   if (across) /* its members are stages: who waits there waits for the pipeline to drain */
     g_array_index (l->p->calls, ScCall, known.call).wait_tag = SC_TIME_BUBBLE;
   g_array_append_val (l->known[family], known);
   return known.call;
-}
-
-guint32
-sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
-{
-  return sc_lower_calls_of (l, comm_id, kind, bytes, 1);
 }
 
 /* Picoseconds of a call that has its links for itself. */

@@ -46,7 +46,6 @@ typedef struct
 {
   ScCollKind kind;
   double  bytes;
-  guint32 n;       /* so many of them in a row */
   guint32 call;
 } KnownCall;
 
@@ -152,7 +151,6 @@ guint sc_lower_rebuilt_from (const Lower *l, guint layer); /* first layer that i
 ScTimeKind sc_lower_comm_time (ScCommKind kind);
 double sc_lower_alone_ps (const Lower *l, guint32 call);
 gboolean sc_lower_may_wait (const Lower *l, ScCommKind kind);
-guint32 sc_lower_calls_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, guint32 n);
 guint32 sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes);
 void sc_lower_put_work (Lower *l, const PricedItem *item);
 void sc_lower_put_call (Lower *l, ScStreamKind stream, guint32 call, guint32 text, guint32 issue_ns);
