@@ -343,6 +343,8 @@ static const ScField plan_fields[] = {
     .help = "How tokens reach their experts: a copy for each expert, or once to each node and rank (DeepEP)" },
   { "moe_node_limit", SC_FIELD_COUNT, .min = 0, .max = 65536, .fallback = "0", PLAN (moe_node_limit),
     .help = "Nodes that the experts of a token are on, at most; 0: any. Needs deepep" },
+  { "moe_fp8_dispatch", FLAG, PLAN (moe_fp8_dispatch),
+    .help = "With a narrow dtype: rows, and in backward their gradients, go to the experts cast; what comes back is not" },
   { "moe_shared_overlap", FLAG, PLAN (moe_shared_overlap), .help = "Shared experts run beside the exchanges of the routed ones" },
   { "moe_capacity_factor", SC_FIELD_NUMBER, .min = 0, .max = 1000, .fallback = "0", PLAN (moe_capacity_factor),
     .help = "Tokens of an expert over their mean, at most; others are dropped. 0: none is" },

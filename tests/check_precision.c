@@ -8,6 +8,7 @@
 #include "models/forecast.h"
 #include "models/layer.h"
 #include "models/precision.h"
+#include "models/recompute.h"
 #include "topology-json.h"
 #include "workload-json.h"
 
@@ -19,6 +20,21 @@ llama (const ScPrecision *precision)
                .norm = SC_NORM_RMSNORM, .positions = SC_POSITIONS_ROPE },
     .seq = 8192,
     .plan = { .tp = 1, .pp = 1, .vpp = 1, .dp = 1, .cp = 1, .ep = 1, .micro_batch = 1, .dtype = SC_DTYPE_BF16, .grad_dtype = SC_DTYPE_FP32,
+              .precision = precision, .attention = SC_ATTENTION_FLASH },
+    .framework = sc_framework_find ("megatron-core", NULL),
+  };
+}
+
+/* DeepSeek-V3's layer with experts on one of 8 expert-parallel ranks. */
+static ScWorkload
+deepseek (const ScPrecision *precision)
+{
+  return (ScWorkload){
+    .model = { .hidden = 7168, .layers = 4, .heads = 128, .kv_heads = 128, .head_dim = 192, .ffn = 18432, .gated_mlp = TRUE, .vocab = 129280,
+               .norm = SC_NORM_RMSNORM, .positions = SC_POSITIONS_ROPE, .experts = 256, .top_k = 8, .expert_ffn = 2048, .shared_experts = 1,
+               .moe_every = 1, .mla = { 1536, 512, 128, 64, 128 } },
+    .seq = 4096,
+    .plan = { .tp = 1, .pp = 1, .vpp = 1, .dp = 8, .cp = 1, .ep = 8, .etp = 1, .micro_batch = 1, .dtype = SC_DTYPE_BF16, .grad_dtype = SC_DTYPE_FP32,
               .precision = precision, .attention = SC_ATTENTION_FLASH },
     .framework = sc_framework_find ("megatron-core", NULL),
   };
@@ -153,6 +169,37 @@ START_TEST (gathers_carry_what_the_products_read)
 }
 END_TEST
 
+/* Rows go to the experts cast and come back wide; the router's products are wide, all others of the layer narrow. */
+START_TEST (experts_get_narrow_rows_and_give_wide_ones)
+{
+  const ScPrecision *const row = sc_precision_all ()[_i];
+  static const Lister listers[] = { sc_layer_forward, sc_layer_backward };
+  const double rows = 4096.0 * 8 * 7168;
+  for (guint narrow = 0; narrow < 2; narrow++)
+    for (guint k = 0; k < 2; k++)
+      {
+        ScWorkload w = deepseek (row);
+        w.plan.moe_fp8_dispatch = narrow > 0;
+        g_autoptr (GArray) items = list (&w, listers[k]);
+        guint exchanges = 0, wide = 0;
+        for (guint i = 0; i < items->len; i++)
+          {
+            const ScItem *const item = item_at (items, i);
+            if (item->kind == SC_ITEM_COLLECTIVE && item->comm == SC_COMM_EP)
+              ck_assert_double_eq (item->bytes, rows * (exchanges++ == 0 && narrow ? row->cast_bytes : 2));
+            if (item->kind == SC_ITEM_KERNEL && (item->kernel.class == SC_KERNEL_GEMM || item->kernel.class == SC_KERNEL_GROUPED_GEMM))
+              {
+                const gboolean router = g_str_has_prefix (item->kernel.name, "router");
+                ck_assert_int_eq (item->kernel.dtype, router ? SC_DTYPE_BF16 : row->gemm);
+                wide += router;
+              }
+          }
+        ck_assert_uint_eq (exchanges, 2);
+        ck_assert_uint_eq (wide, k == 0 ? 1 : 2);
+      }
+}
+END_TEST
+
 static double
 live_after (const ScWorkload *w, const Lister *listers, guint n)
 {
@@ -177,16 +224,21 @@ START_TEST (every_recipe_frees_what_it_takes)
 {
   static const Lister whole[] = { sc_layer_forward, sc_layer_backward }, split[] = { sc_layer_forward, sc_layer_backward_input, sc_layer_backward_weight };
   for (guint i = 0; i < n_rows (); i++)
-    for (guint variant = 0; variant < 32; variant++)
+    for (guint variant = 0; variant < 128; variant++)
       {
         ScFramework fw = *sc_framework_find ("megatron-core", NULL);
         fw.fp8_keeps_wide = variant % 2;
-        ScWorkload w = llama (sc_precision_all ()[i]);
+        ScWorkload w = variant & 32 ? deepseek (sc_precision_all ()[i]) : llama (sc_precision_all ()[i]);
         w.framework = &fw;
+        w.plan.moe_fp8_dispatch = variant & 32 && variant & 64;
         w.plan.tp = variant & 2 ? 4 : 1;
         w.plan.sequence_parallel = (variant & 6) == 6;
         w.model.dropout = variant & 8 ? 0.1 : 0;
-        w.plan.recompute = variant & 16 ? SC_RECOMPUTE_FULL : SC_RECOMPUTE_NONE;
+        w.plan.recompute = variant & 16 ? SC_RECOMPUTE_MODULES : variant & 8 ? SC_RECOMPUTE_FULL : SC_RECOMPUTE_NONE;
+        w.plan.recompute_modules = variant & 16 ? 1u << SC_MODULE_LAYERNORM | 1u << SC_MODULE_MLP_ACT : 0;
+        if (w.plan.recompute == SC_RECOMPUTE_MODULES && variant & 32)
+          w.plan.recompute_modules = 1u << SC_MODULE_LAYERNORM | 1u << SC_MODULE_MOE_ACT | 1u << SC_MODULE_MLA_UP_PROJ;
+        ck_assert (sc_recompute_check (&w, NULL));
         ck_assert_double_eq (live_after (&w, whole, 2), 0);
         ck_assert_double_eq (live_after (&w, split, 3), 0);
         g_autoptr (GArray) one = list (&w, sc_layer_backward);
@@ -344,6 +396,7 @@ precision_suite (void)
   tcase_add_loop_test (tc, inputs_are_kept_narrow, 0, n);
   tcase_add_test (tc, a_library_that_keeps_inputs_wide_casts_them_again);
   tcase_add_loop_test (tc, gathers_carry_what_the_products_read, 0, n);
+  tcase_add_loop_test (tc, experts_get_narrow_rows_and_give_wide_ones, 0, n);
   tcase_add_test (tc, every_recipe_frees_what_it_takes);
   tcase_add_loop_test (tc, layers_speed_up_as_measured, 0, G_N_ELEMENTS (measured));
   tcase_add_test (tc, steps_speed_up_by_a_fifth_to_a_half);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include "models/model.h"
 #include "models/experts.h"
+#include "models/precision.h"
 
 /* Shares @total out over @n, as evenly as whole numbers can. */
 static void
@@ -131,5 +132,5 @@ sc_experts_rank_share (const ScModel *m, const ScPlan *p, guint ranks)
 double
 sc_experts_dispatch_bytes (const ScPlan *plan)
 {
-  return sc_dtype_bytes (plan->dtype);
+  return plan->moe_fp8_dispatch && plan->precision != NULL ? plan->precision->cast_bytes : sc_dtype_bytes (plan->dtype);
 }

@@ -36,5 +36,5 @@ double sc_experts_distinct (const ScModel *model, guint parts);
 double sc_experts_node_share (const ScModel *model, const ScPlan *plan, guint nodes);
 double sc_experts_rank_share (const ScModel *model, const ScPlan *plan, guint ranks);
 
-/* Bytes of an element that the dispatch carries. */
+/* Bytes of an element that goes to the experts, a row in forward, its gradient in backward. */
 double sc_experts_dispatch_bytes (const ScPlan *plan);

@@ -49,7 +49,7 @@ static Pass
 ends_pass (const ScLayerShape *shape, GArray *items, ScTimeKind time)
 {
   Pass p = sc_pass_new (shape, items, time);
-  p.precision = NULL;
+  sc_pass_wide (&p);
   return p;
 }
 

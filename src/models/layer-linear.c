@@ -30,24 +30,23 @@ of_attention (const Pass *p)
   return p->half == ATTENTION_HALF;
 }
 
-/* The input of a linear layer, unless what wrote it did that. */
-static void
-cast_input (Pass *p, gboolean fused, double elements)
+void
+sc_pass_cast_input (Pass *p, gboolean fused, double elements)
 {
   if (p->precision != NULL && !(fused && p->precision->fused))
     sc_pass_cast (p, "cast of input", elements);
 }
 
-/* What linear layers that keep nothing cast, or whose weights come and go, do over at every product. */
-static void
-cast_weight (Pass *p, double n_in, double n_out)
+/* Weights that are kept wide, or that come and go, are cast at every product; else once a step (sc_weights_cast()). */
+void
+sc_pass_cast_weight (Pass *p, double elements)
 {
   if (p->fw->fp8_keeps_wide || sc_sharding_row (p->plan->sharding)->weights)
-    sc_pass_cast (p, "cast of weight", n_in * n_out);
+    sc_pass_cast (p, "cast of weight", elements);
 }
 
-static void
-cast_kept_input (Pass *p, gboolean wide, double elements)
+void
+sc_pass_cast_kept (Pass *p, gboolean wide, double elements)
 {
   if (wide || p->fw->fp8_keeps_wide)
     sc_pass_cast (p, "cast of input", elements);
@@ -64,8 +63,8 @@ void
 sc_pass_column_forward_from (Pass *p, const Linear *l, double n_in, double n_out)
 {
   const double full = gathered_bytes_of (p, n_in);
-  cast_input (p, TRUE, n_in * p->t_sp);
-  cast_weight (p, n_in, n_out);
+  sc_pass_cast_input (p, !(p->half == MLP_HALF && p->shape->kind.experts), n_in * p->t_sp);
+  sc_pass_cast_weight (p, n_in * n_out);
   if (sc_pass_overlaps (p))
     {
       sc_pass_gathered_gemm (p, l->gather, l->fprop, SC_GEMM_TN, n_out, n_in, n_in);
@@ -93,8 +92,8 @@ sc_pass_row_forward (Pass *p, const Linear *l, double n_in)
 {
   if (of_attention (p))
     sc_pass_born (p, PROJ_NARROW);
-  cast_input (p, !of_attention (p), n_in * p->t);
-  cast_weight (p, n_in, p->h);
+  sc_pass_cast_input (p, !of_attention (p), n_in * p->t);
+  sc_pass_cast_weight (p, n_in * p->h);
   if (sc_pass_overlaps (p) && !p->ops)
     {
       sc_pass_temp (p, sc_pass_rows_bytes (p));
@@ -166,7 +165,7 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
   const ScItemKind kind = async ? SC_ITEM_COLLECTIVE_START : SC_ITEM_COLLECTIVE;
   sc_pass_temp (p, copies);
   sc_pass_cast (p, "cast of gradient", n_out * p->t);
-  cast_weight (p, n_in, n_out);
+  sc_pass_cast_weight (p, n_in * n_out);
   if (p->part == PART_INPUT) /* nothing is left that its collective could run beside */
     {
       sc_pass_temp (p, full);
@@ -178,7 +177,7 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
       sc_pass_temp (p, (p->sp ? -full : 0) - copies);
       return;
     }
-  cast_kept_input (p, FALSE, n_in * p->t_sp);
+  sc_pass_cast_kept (p, FALSE, n_in * p->t_sp);
   if (p->sp)
     {
       sc_pass_temp (p, gathered); /* the input's rows, gathered again for the weight gradient */
@@ -211,7 +210,7 @@ void
 sc_pass_column_weights_from (Pass *p, const Linear *l, double n_in, double n_out)
 {
   const double gathered = gathered_bytes_of (p, n_in);
-  cast_kept_input (p, FALSE, n_in * p->t_sp);
+  sc_pass_cast_kept (p, FALSE, n_in * p->t_sp);
   if (p->sp)
     {
       sc_pass_temp (p, gathered);
@@ -245,7 +244,7 @@ sc_pass_row_backward (Pass *p, const Linear *l, double n_in)
   const double gathered = !p->sp || (chunks && !kept) ? 0 : input; /* user buffers do not wait for the weights */
   sc_pass_temp (p, copies);
   sc_pass_cast (p, "cast of gradient", p->h * p->t_sp);
-  cast_weight (p, n_in, p->h);
+  sc_pass_cast_weight (p, n_in * p->h);
   sc_pass_temp (p, gathered);
   if (p->sp && !chunks)
     sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->gather, input);
@@ -256,7 +255,7 @@ sc_pass_row_backward (Pass *p, const Linear *l, double n_in)
     sc_pass_gemm (p, l->dgrad, SC_GEMM_NN, p->t, n_in, p->h);
   if (!kept)
     {
-      cast_kept_input (p, keeps_wide_only (p), n_in * p->t);
+      sc_pass_cast_kept (p, keeps_wide_only (p), n_in * p->t);
       sc_pass_weight_gradient (p, l, p->h, n_in);
       if (of_attention (p))
         sc_pass_spent (p, PROJ_NARROW);
@@ -423,7 +422,7 @@ sc_pass_row_weights (Pass *p, const Linear *l, double n_in, Tensor input)
 {
   if (sc_pass_has_row_bias (p))
     sc_pass_reduction (p, halves[p->half].bias_grad, sc_pass_rows_bytes (p));
-  cast_kept_input (p, keeps_wide_only (p), n_in * p->t);
+  sc_pass_cast_kept (p, keeps_wide_only (p), n_in * p->t);
   sc_pass_weight_gradient (p, l, p->h, n_in);
   sc_pass_spent (p, input);
   if (of_attention (p))

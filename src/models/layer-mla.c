@@ -64,15 +64,39 @@ latent_norm_backward (Pass *p, const char *name, double width)
   sc_pass_operation (p, name, SC_OP_RMSNORM_BACKWARD, 3 * rows (p, width), (guint) width);
 }
 
+/* For a way down, which has a linear layer of its own. */
+static void
+cast_down (Pass *p, double n_out)
+{
+  sc_pass_cast_input (p, FALSE, p->h * p->t_sp);
+  sc_pass_cast_weight (p, p->h * n_out);
+}
+
+static void
+cast_down_backward (Pass *p, double n_out)
+{
+  sc_pass_cast (p, "cast of gradient", n_out * p->t_sp);
+  sc_pass_cast_weight (p, p->h * n_out);
+}
+
+static void
+down_weights (Pass *p, const Linear *l, double n_out)
+{
+  sc_pass_cast_kept (p, FALSE, p->h * p->t_sp);
+  sc_pass_weight_gradient_over (p, l, n_out, p->h, p->t_sp);
+}
+
 static void
 down_forward (Pass *p)
 {
   if (q_rank (p) > 0)
     {
       sc_pass_born (p, Q_LATENT);
+      cast_down (p, q_rank (p));
       sc_pass_gemm (p, linear_q_down.fprop, SC_GEMM_TN, p->t_sp, q_rank (p), p->h);
     }
   sc_pass_born (p, KV_LATENT);
+  cast_down (p, kv_rank (p) + rope (p));
   sc_pass_gemm (p, linear_kv_down.fprop, SC_GEMM_TN, p->t_sp, kv_rank (p) + rope (p), p->h);
 }
 
@@ -182,9 +206,10 @@ queries_backward (Pass *p)
   sc_pass_temp (p, -rows (p, q_rank (p)));
   sc_pass_spent (p, Q_LATENT);
   sc_pass_temp (p, sc_pass_rows_bytes (p));
+  cast_down_backward (p, q_rank (p));
   sc_pass_gemm (p, linear_q_down.dgrad, SC_GEMM_NN, p->t_sp, p->h, q_rank (p));
   if (p->part == PART_WHOLE)
-    sc_pass_weight_gradient_over (p, &linear_q_down, q_rank (p), p->h, p->t_sp);
+    down_weights (p, &linear_q_down, q_rank (p));
   sc_pass_temp_of_weights (p, -rows (p, q_rank (p)));
 }
 
@@ -215,9 +240,10 @@ keys_backward (Pass *p)
   sc_pass_temp (p, -rows (p, width));
   sc_pass_spent (p, KV_LATENT);
   sc_pass_temp (p, sc_pass_rows_bytes (p));
+  cast_down_backward (p, width);
   sc_pass_gemm (p, linear_kv_down.dgrad, SC_GEMM_NN, p->t_sp, p->h, width);
   if (p->part == PART_WHOLE)
-    sc_pass_weight_gradient_over (p, &linear_kv_down, width, p->h, p->t_sp);
+    down_weights (p, &linear_kv_down, width);
   sc_pass_temp_of_weights (p, -rows (p, width));
 }
 
@@ -250,7 +276,7 @@ sc_pass_mla_weights (Pass *p)
       sc_pass_column_weights_from (p, &linear_q_up, q_rank (p), p->q);
       sc_pass_temp (p, -full (p, p->q));
       sc_pass_spent (p, Q_LATENT_OUT);
-      sc_pass_weight_gradient_over (p, &linear_q_down, q_rank (p), p->h, p->t_sp);
+      down_weights (p, &linear_q_down, q_rank (p));
       sc_pass_temp (p, -rows (p, q_rank (p)));
     }
   else
@@ -261,7 +287,7 @@ sc_pass_mla_weights (Pass *p)
   sc_pass_column_weights_from (p, &linear_kv_up, kv_rank (p), kv_up_width (p));
   sc_pass_temp (p, -full (p, kv_up_width (p)));
   sc_pass_spent (p, KV_LATENT_OUT);
-  sc_pass_weight_gradient_over (p, &linear_kv_down, width, p->h, p->t_sp);
+  down_weights (p, &linear_kv_down, width);
   sc_pass_temp (p, -rows (p, width));
   sc_pass_spent (p, NORM1_OUT);
 }

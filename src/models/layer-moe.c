@@ -21,12 +21,13 @@ static const Linear linear_router = { "router", "router dgrad", "router wgrad", 
 typedef struct
 {
   const char *exchange, *gather, *scatter, *sort;
+  gboolean to_experts;
 } Way;
 
-static const Way dispatch = { "dispatch", "expert rows all-gather", NULL, "sort by expert" };
-static const Way combine = { "combine", NULL, "expert rows reduce", "unsort" };
-static const Way dispatch_back = { "dispatch backward", NULL, "expert rows gradient reduce", "unsort backward" };
-static const Way combine_back = { "combine backward", "expert rows gradient all-gather", NULL, "sort backward" };
+static const Way dispatch = { "dispatch", "expert rows all-gather", NULL, "sort by expert", TRUE };
+static const Way combine = { "combine", NULL, "expert rows reduce", "unsort", FALSE };
+static const Way dispatch_back = { "dispatch backward", NULL, "expert rows gradient reduce", "unsort backward", FALSE };
+static const Way combine_back = { "combine backward", "expert rows gradient all-gather", NULL, "sort backward", TRUE };
 
 static gboolean
 has_shared (const Pass *p)
@@ -67,14 +68,14 @@ static ScKernel
 grouped_kernel (const Pass *p, const char *name, ScGemmLayout layout, double n_out, double n_in)
 {
   g_autoptr (ScExpertRows) r = sc_expert_rows_new (p->model, p->plan, (guint64) p->t_sp, p->shape->kind.routing);
-  return sc_kernel_grouped_gemm (name, p->plan->dtype, layout, r->rows, r->n, (guint64) n_out, (guint64) n_in);
+  return sc_kernel_grouped_gemm (name, sc_pass_gemm_dtype (p), layout, r->rows, r->n, (guint64) n_out, (guint64) n_in);
 }
 
 static void
 grouped (Pass *p, const char *name, ScGemmLayout layout, double n_out, double n_in)
 {
   if (p->rows > 0)
-    sc_pass_kernel (p, grouped_kernel (p, name, layout, n_out, n_in));
+    sc_pass_linear_kernel (p, grouped_kernel (p, name, layout, n_out, n_in));
 }
 
 static void
@@ -90,6 +91,7 @@ grouped_weight_gradient (Pass *p, const Grouped *g, double n_out, double n_in)
   const double weights = n_out * n_in * (p->model->experts / p->plan->ep);
   if (p->rows == 0)
     return;
+  sc_pass_cast_kept (p, FALSE, n_in * p->rows);
   if (sc_pass_has_mlp_bias (p))
     sc_pass_reduction (p, g->bias_grad, p->e * n_out * p->rows);
   ScKernel k = grouped_kernel (p, g->wgrad, SC_GEMM_NT, n_out, n_in);
@@ -98,15 +100,43 @@ grouped_weight_gradient (Pass *p, const Grouped *g, double n_out, double n_in)
     {
       k.accumulate = p->plan->grad_dtype == SC_DTYPE_FP32 && p->plan->dtype != SC_DTYPE_FP32;
       k.bytes += in_use * (2 * p->grad - 8);
-      sc_pass_kernel (p, k);
+      sc_pass_linear_kernel (p, k);
       return;
     }
   k.accumulate = FALSE;
   k.bytes += in_use * (p->e - 8);
   sc_pass_temp (p, p->e * weights);
-  sc_pass_kernel (p, k);
+  sc_pass_linear_kernel (p, k);
   sc_pass_elementwise (p, g->add, (p->e + 2 * p->grad) * weights);
   sc_pass_temp (p, -p->e * weights);
+}
+
+/* ---- casts (DeepSeek-V3, arXiv 2412.19437, 3.3) ---- */
+
+/* Rows that go to the experts cast, by rows: this rank's own, before they are handed out. */
+static void
+cast_before_exchange (Pass *p)
+{
+  if (p->plan->moe_fp8_dispatch && p->precision != NULL)
+    sc_pass_operation (p, "cast of rows", SC_OP_QUANTISE, p->precision->effort * (p->precision->reads * p->e + p->precision->cast_bytes) * p->h * p->t_sp, 0);
+}
+
+/* What the experts' products read of it there: rows that came cast are cast by columns for the weight gradient only. */
+static void
+cast_at_experts (Pass *p)
+{
+  if (p->precision == NULL || p->rows == 0)
+    return;
+  if (p->plan->moe_fp8_dispatch)
+    sc_pass_operation (p, "cast by columns", SC_OP_QUANTISE, 2 * p->precision->cast_bytes * p->h * p->rows, 0);
+  else
+    sc_pass_cast (p, "cast of rows", p->h * p->rows);
+}
+
+static void
+cast_experts_weights (Pass *p, double n_out, double n_in)
+{
+  sc_pass_cast_weight (p, n_out * n_in * (p->model->experts / p->plan->ep));
 }
 
 /* ---- the ways of the rows ---- */
@@ -114,16 +144,16 @@ grouped_weight_gradient (Pass *p, const Grouped *g, double n_out, double n_in)
 /* The exchange of rows over the EP group, of which each rank hands out @sent and gets @arrived.  The whole buffer of a call is what the
  * busiest rank moves. */
 static double
-exchange_bytes (const Pass *p)
+exchange_bytes (const Pass *p, const Way *way)
 {
-  return sc_experts_dispatch_bytes (p->plan) * p->h * MAX (p->sent, p->arrived);
+  return (way->to_experts ? sc_experts_dispatch_bytes (p->plan) : sc_dtype_bytes (p->plan->dtype)) * p->h * MAX (p->sent, p->arrived);
 }
 
 static void
 start_exchange (Pass *p, const Way *way, ScItemKind kind)
 {
   if (p->plan->ep > 1)
-    sc_pass_collective (p, kind, SC_COMM_EP, SC_COLL_ALL_TO_ALL, way->exchange, exchange_bytes (p));
+    sc_pass_collective (p, kind, SC_COMM_EP, SC_COLL_ALL_TO_ALL, way->exchange, exchange_bytes (p, way));
 }
 
 static void
@@ -209,9 +239,11 @@ static void
 router_forward (Pass *p)
 {
   const double scores = (double) p->model->experts * p->t_sp;
+  const ScPrecision *const narrow = sc_pass_wide (p);
   sc_pass_born (p, ROUTER_OUT);
   sc_pass_gemm (p, linear_router.fprop, SC_GEMM_TN, p->t_sp, p->model->experts, p->h);
   sc_pass_reduction (p, "router choice", (p->e + 16) * scores + 8.0 * p->model->top_k * p->t_sp);
+  p->precision = narrow;
 }
 
 /* From the gradients of the probabilities to that of the norm's output: a temporary.  The small weight gradient is not
@@ -220,6 +252,7 @@ static void
 router_backward (Pass *p)
 {
   const double scores = (double) p->model->experts * p->t_sp;
+  const ScPrecision *const narrow = sc_pass_wide (p);
   sc_pass_temp (p, p->e * scores);
   sc_pass_reduction (p, "router choice backward", (p->e + 12) * scores);
   sc_pass_spent (p, ROUTER_OUT);
@@ -227,6 +260,7 @@ router_backward (Pass *p)
   sc_pass_gemm (p, linear_router.dgrad, SC_GEMM_NN, p->t_sp, p->h, p->model->experts);
   sc_pass_weight_gradient_over (p, &linear_router, p->model->experts, p->h, p->t_sp);
   sc_pass_temp (p, -p->e * scores);
+  p->precision = narrow;
 }
 
 /* ---- the experts ---- */
@@ -243,6 +277,8 @@ activation_forward (Pass *p)
 static void
 experts_up_forward (Pass *p)
 {
+  cast_at_experts (p);
+  cast_experts_weights (p, fc1_width (p), p->h);
   sc_pass_born (p, MOE_FC1_OUT);
   grouped (p, grouped_fc1.fprop, SC_GEMM_TN, fc1_width (p), p->h);
   sc_pass_used (p, MOE_IN);
@@ -255,6 +291,8 @@ experts_up_forward (Pass *p)
 static void
 experts_down_forward (Pass *p)
 {
+  sc_pass_cast_input (p, TRUE, p->f_e * p->rows);
+  cast_experts_weights (p, p->h, p->f_e);
   sc_pass_temp (p, row_bytes (p, p->rows));
   grouped (p, grouped_fc2.fprop, SC_GEMM_TN, p->h, p->f_e);
   sc_pass_used (p, MOE_FC2_IN);
@@ -273,6 +311,8 @@ experts_backward (Pass *p)
       activation_forward (p);
       p->time = SC_TIME_BACKWARD;
     }
+  cast_at_experts (p);
+  cast_experts_weights (p, p->h, p->f_e);
   sc_pass_temp (p, b);
   grouped (p, grouped_fc2.dgrad, SC_GEMM_NN, p->h, p->f_e);
   if (whole)
@@ -284,6 +324,8 @@ experts_backward (Pass *p)
                      (1 + 2 * in) * b + 8 * p->rows, 0);
   sc_pass_temp (p, -b);
   sc_pass_spent (p, MOE_FC1_OUT);
+  sc_pass_cast (p, "cast of gradient", fc1_width (p) * p->rows);
+  cast_experts_weights (p, fc1_width (p), p->h);
   sc_pass_temp (p, row_bytes (p, p->rows));
   grouped (p, grouped_fc1.dgrad, SC_GEMM_NN, fc1_width (p), p->h);
   if (whole)
@@ -348,6 +390,7 @@ sc_pass_moe_forward (Pass *p, gboolean to_end)
   if (before && (to_end || gate))
     shared_down_forward (p);
   router_forward (p);
+  cast_before_exchange (p);
   sc_pass_temp (p, row_bytes (p, p->sent));
   sc_pass_operation (p, "permute", SC_OP_PERMUTE, sc_pass_rows_bytes (p) + row_bytes (p, p->sent), 0);
   rows_to_experts (p, &dispatch, &moe_in, beside ? sc_pass_mlp_up_forward : NULL);
@@ -371,6 +414,7 @@ void
 sc_pass_moe_backward (Pass *p)
 {
   const gboolean beside = overlaps_shared (p), after = has_shared (p) && !beside;
+  cast_before_exchange (p);
   sc_pass_temp (p, row_bytes (p, p->sent));
   sc_pass_operation (p, "unpermute backward", SC_OP_PERMUTE, sc_pass_rows_bytes (p) + row_bytes (p, p->sent), 0);
   if (!has_shared (p))

@@ -57,11 +57,25 @@ ops_kept_bytes (const Pass *p)
   return p->e * (p->q + p->f) * p->t + down + (p->sp ? 2 * p->e * p->h * p->t_sp : 0);
 }
 
-/* Of an element of a linear layer's input that is kept for its weight gradient: by columns, in the type of the product. */
-static double
-kept_bytes (const Pass *p)
+/* By columns, in the type of the product. */
+double
+sc_pass_kept_bytes (const Pass *p)
 {
   return p->fw->fp8_keeps_wide ? p->e : sc_pass_operand_bytes (p);
+}
+
+/* Bytes of an element that is kept cast beside what it was cast from. */
+static double
+narrow_copy (const Pass *p)
+{
+  return p->precision != NULL && !p->fw->fp8_keeps_wide ? p->precision->cast_bytes : 0;
+}
+
+/* Latents come from two linear layers, each of which casts the norm's output and keeps its own. */
+static gboolean
+two_of_norm1 (const Pass *p)
+{
+  return p->model->mla.kv_lora_rank > 0 && narrow_copy (p) > 0;
 }
 
 double
@@ -77,11 +91,11 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
     case NORM1_IN:
       return sc_pass_rows_bytes (p);
     case NORM1_OUT: /* a norm that both halves share has its output until both are done */
-      return p->model->layer_norms == 1 ? 0 : kept_bytes (p) * p->h * p->t_sp;
+      return p->model->layer_norms == 1 ? 0 : sc_pass_kept_bytes (p) * (two_of_norm1 (p) ? 2 : 1) * p->h * p->t_sp;
     case NORM2_IN:
       return p->model->parallel_attention ? 0 : sc_pass_rows_bytes (p);
     case NORM2_OUT: /* which a router reads as it is */
-      return (p->shape->kind.experts ? p->e : kept_bytes (p)) * p->h * p->t_sp;
+      return (p->shape->kind.experts ? p->e + (p->model->shared_experts > 0 ? narrow_copy (p) : 0) : sc_pass_kept_bytes (p)) * p->h * p->t_sp;
     case POST1_IN:
     case POST2_IN:
       return post_norms ? sc_pass_rows_bytes (p) : 0;
@@ -93,12 +107,13 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
     case POST2_STATS:
       return post_norms ? stats : 0;
     case Q_LATENT: /* MODELLING 3.5, and what the fused norm and product keeps between the two (its ln_out) */
-    case Q_LATENT_OUT:
       return p->e * mla->q_lora_rank * p->t_sp;
+    case Q_LATENT_OUT:
+      return sc_pass_kept_bytes (p) * mla->q_lora_rank * p->t_sp;
     case KV_LATENT:
       return mla->kv_lora_rank > 0 ? p->e * (mla->kv_lora_rank + mla->qk_rope_head_dim) * p->t_sp : 0;
     case KV_LATENT_OUT:
-      return p->e * mla->kv_lora_rank * p->t_sp;
+      return sc_pass_kept_bytes (p) * mla->kv_lora_rank * p->t_sp;
     case QK_NORM_IN:
       return p->model->qk_norm ? p->e * (p->q + p->kv) * p->t : 0;
     case QK:
@@ -116,24 +131,24 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
     case PROJ_IN:
       return p->e * p->o * p->t;
     case PROJ_NARROW:
-      return p->precision != NULL && p->precision->keeps_projection && !p->fw->fp8_keeps_wide ? p->precision->cast_bytes * p->o * p->t : 0;
+      return p->precision != NULL && p->precision->keeps_projection ? narrow_copy (p) * p->o * p->t : 0;
     case PROJ_MASK:
     case MLP_MASK:
       return dropout ? p->h * p->t_sp : 0;
     case ROUTER_OUT: /* MODELLING 3.5: logits and probabilities in fp32, of the chosen ones probability and number */
       return p->shape->kind.experts ? (4.0 * p->model->experts + 8.0 * p->model->top_k) * p->t_sp : 0;
     case MOE_IN:
-      return p->e * p->h * p->rows;
+      return sc_pass_kept_bytes (p) * p->h * p->rows;
     case MOE_FC1_OUT:
       return (p->model->gated_mlp ? 2 : 1) * p->e * p->f_e * p->rows;
     case MOE_FC2_IN:
-      return p->e * p->f_e * p->rows;
+      return sc_pass_kept_bytes (p) * p->f_e * p->rows;
     case SHARED_OUT:
       return p->shape->kind.experts && p->model->shared_gate && p->model->shared_experts > 0 ? sc_pass_rows_bytes (p) : 0;
     case FC1_OUT:
       return (p->model->gated_mlp ? 2 : 1) * p->e * p->f * p->t;
     case FC2_IN:
-      return kept_bytes (p) * p->f * p->t;
+      return sc_pass_kept_bytes (p) * p->f * p->t;
     case OPS_KEPT:
       return p->shape->kind.recompute.ops ? ops_kept_bytes (p) : 0;
     case N_TENSORS:
@@ -307,6 +322,14 @@ sc_pass_cast (Pass *p, const char *name, double elements)
 {
   if (p->precision != NULL)
     sc_pass_operation (p, name, SC_OP_QUANTISE, sc_precision_cast_traffic (p->precision, p->e) * elements, 0);
+}
+
+const ScPrecision *
+sc_pass_wide (Pass *p)
+{
+  const ScPrecision *const before = p->precision;
+  p->precision = NULL;
+  return before;
 }
 
 void

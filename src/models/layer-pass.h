@@ -129,6 +129,11 @@ ScDtype sc_pass_gemm_dtype (const Pass *p);                         /* of a line
 double  sc_pass_operand_bytes (const Pass *p);                       /* ... and bytes of an element of what they read */
 void sc_pass_linear_kernel (Pass *p, ScKernel k);                    /* one of those products */
 void sc_pass_cast (Pass *p, const char *name, double elements);      /* to that type, in all layouts; nothing where it is no other */
+double  sc_pass_kept_bytes (const Pass *p); /* of an element of a linear layer's input that waits for its weight gradient */
+void sc_pass_cast_input (Pass *p, gboolean fused, double elements); /* of a linear layer, unless what wrote it did that (@fused) */
+void sc_pass_cast_weight (Pass *p, double elements);                /* before a product, where no copy is at hand */
+void sc_pass_cast_kept (Pass *p, gboolean wide, double elements);   /* an input before its weight gradient, where (@wide: here) it was not kept cast */
+const ScPrecision *sc_pass_wide (Pass *p);                          /* what follows is in plan.dtype, until p->precision is what this returned */
 void sc_pass_gemm (Pass *p, const char *name, ScGemmLayout layout, double m, double n, double k);
 void sc_pass_collective (Pass *p, ScItemKind kind, ScCommKind comm, ScCollKind coll, const char *name, double bytes);
 void sc_pass_wait (Pass *p, ScCommKind comm);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* precision.c - the recipes, row by row. */
 #include <string.h>
+#include "models/model.h"
 #include "models/precision.h"
 
 /* Efforts and rates from the benchmark of linear layers in NVIDIA/TransformerEngine docs/examples/gemm_profiling (hidden 4096, MLP
@@ -160,12 +161,14 @@ sc_precision_check (const ScWorkload *workload, GError **error)
 {
   const ScPlan *const plan = &workload->plan;
   const ScModel *const m = &workload->model;
+  if (plan->moe_fp8_dispatch && plan->precision == NULL)
+    return fail (error, g_strdup_printf ("/plan/moe_fp8_dispatch: found true with dtype %s, expected fp8, mxfp8 or nvfp4", sc_dtype_name (plan->dtype)));
+  if (plan->moe_fp8_dispatch && m->experts == 0)
+    return fail (error, g_strdup ("/plan/moe_fp8_dispatch: found true, but the model has no experts"));
   if (plan->fp8_param_gather && plan->precision == NULL)
     return fail (error, g_strdup_printf ("/plan/fp8_param_gather: found true with dtype %s, expected fp8, mxfp8 or nvfp4", sc_dtype_name (plan->dtype)));
   if (plan->precision == NULL)
     return TRUE;
-  if (m->experts > 0 || m->mla.kv_lora_rank > 0)
-    return fail (error, g_strdup_printf ("/plan/dtype: %s is not modelled yet with experts or latent attention, expected bf16", plan->precision->dtype));
   const guint unit = unit_of (plan->precision);
   const struct
   {
@@ -175,8 +178,12 @@ sc_precision_check (const ScWorkload *workload, GError **error)
     { m->hidden, "hidden" },
     { (guint64) m->heads / plan->tp * m->head_dim, "heads x head_dim / tp" },
     { (guint64) MAX (m->kv_heads / plan->tp, 1) * m->head_dim, "kv_heads x head_dim / tp" },
-    { m->ffn / plan->tp, "ffn / tp" },
-    { m->experts > 0 ? m->expert_ffn / plan->tp : unit, "expert_ffn / tp" },
+    { sc_model_moe_layers (m) < m->layers ? m->ffn / plan->tp : 0, "ffn / tp" },
+    { m->experts > 0 ? m->expert_ffn / MAX (plan->etp, 1) : 0, "expert_ffn / etp" },
+    { (guint64) m->shared_experts * m->expert_ffn / plan->tp, "shared_experts x expert_ffn / tp" },
+    { m->mla.q_lora_rank, "q_lora_rank" },
+    { m->mla.kv_lora_rank, "kv_lora_rank" },
+    { (guint64) m->mla.kv_lora_rank + m->mla.qk_rope_head_dim, "kv_lora_rank + qk_rope_head_dim" },
     { (guint64) workload->seq * plan->micro_batch / plan->cp, "seq x micro_batch / cp" },
   };
   for (guint i = 0; i < G_N_ELEMENTS (widths); i++)

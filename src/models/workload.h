@@ -172,6 +172,7 @@ typedef struct
   /* Experts: who sends what to whom. */
   ScDispatcher moe_dispatcher;      /* a copy for each expert of a token, or one for each node (DeepEP) */
   guint       moe_node_limit;       /* nodes that a token's experts are on, most; 0: any */
+  gboolean    moe_fp8_dispatch;     /* rows, and their gradients, go to the experts cast */
   gboolean    moe_shared_overlap;   /* shared experts beside the exchanges of the routed ones */
   double      moe_capacity_factor;  /* rows of an expert over their mean, most; 0: none is dropped */
   gboolean    moe_pad_to_capacity;  /* ... and all have so many */
