@@ -15,6 +15,8 @@ home ()
     megatron-* | sc21-* | gpt-7.5b-zero* | olmo-7b-fsdp) echo dgx-a100-superpod ;;
     bloom-176b) echo jean-zay-a100 ;;
     llama3-8b | llama3-8b-128k | llama3-8b-fsdp2 | llama3-70b | mixtral-8x7b) echo dgx-h100-8 ;;
+    qwen3-235b) echo azure-nd-h100-v5 ;;
+    deepseek-v3) echo deepseek-h800 ;;
     llama3-405b* | deepseek-67b) echo dgx-h100-superpod ;;
     *) echo "$1 has no topology: add it to tests/check-data.sh" >&2; return 1 ;;
   esac

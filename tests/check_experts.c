@@ -4,10 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "fixtures.h"
 #include "models/collective.h"
 #include "models/experts.h"
 #include "models/layer.h"
-#include "models/lower.h"
+#include "models/memory.h"
 #include "models/model.h"
 #include "routing-csv.h"
 
@@ -387,14 +388,55 @@ START_TEST (executed_products_are_the_worked_values)
 }
 END_TEST
 
+/* MODELLING 1.2: one more layer, a matrix of 2h x h, logits. */
+START_TEST (prediction_of_more_tokens_executes_what_the_model_counts)
+{
+  ScWorkload w = deepseek_v3 ();
+  const double without = sc_model_train_flops (&w.model, w.seq, 1, SC_FLOPS_HALF);
+  w.model.mtp_layers = 1;
+  const double with = sc_model_train_flops (&w.model, w.seq, 1, SC_FLOPS_HALF);
+  ck_assert_double_eq (with - without, 41700374347776.0);
+  g_autoptr (GArray) forward = list (&w, 60, sc_mtp_forward);
+  g_autoptr (GArray) backward = list (&w, 60, sc_mtp_backward);
+  const ScKernel *join = kernel_named (forward, "mtp projection");
+  ck_assert (join->m == 4096 && join->n == 7168 && join->k == 2 * 7168);
+  double flops = 0, core = 0;
+  for (guint i = 0; i < forward->len; i++)
+    {
+      const ScItem *item = &g_array_index (forward, ScItem, i);
+      if (item->kind == SC_ITEM_KERNEL && !g_str_equal (item->kernel.name, "router"))
+        flops += item->kernel.flops;
+    }
+  ck_assert_double_eq (flops, (with - without) / 3);
+  for (guint i = 0; i < backward->len; i++)
+    {
+      const ScItem *item = &g_array_index (backward, ScItem, i);
+      if (item->kind == SC_ITEM_KERNEL && item->kernel.class == SC_KERNEL_FLASH_BACKWARD)
+        core += item->kernel.flops;
+    }
+  ck_assert_double_gt (core, 0);
+  ck_assert_ptr_nonnull (kernel_named (backward, "mtp projection wgrad"));
+  /* and one more head in the step */
+  g_autoptr (ScStepItems) items = sc_step_items_new (&w);
+  guint heads = 0;
+  for (guint i = 0; i < items->head.pass[SC_PASS_FORWARD]->len; i++)
+    {
+      const ScItem *item = &g_array_index (items->head.pass[SC_PASS_FORWARD], ScItem, i);
+      heads += item->kind == SC_ITEM_KERNEL && g_str_equal (item->kernel.name, "logits");
+    }
+  ck_assert_uint_eq (heads, 2);
+}
+END_TEST
+
 /* Ranks of a pipeline hold each parameter once, but for what every rank of the TP group has. */
 START_TEST (ranks_hold_all_parameters)
 {
   static const struct
   {
     ScWorkload (*workload) (void);
+    guint mtp;
     guint64 total;
-  } rows[] = { { mixtral, 46702792704 }, { deepseek_v3, 671026419200 } };
+  } rows[] = { { mixtral, 0, 46702792704 }, { deepseek_v3, 0, 671026419200 }, { deepseek_v3, 1, 671026419200 + 11610068224 } };
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
     for (guint tp = 1; tp <= 4; tp *= 2)
       for (guint etp = 1; etp <= tp; etp *= 2)
@@ -403,6 +445,7 @@ START_TEST (ranks_hold_all_parameters)
           w.plan.tp = tp;
           w.plan.etp = etp;
           w.plan.ep = 8;
+          w.model.mtp_layers = rows[i].mtp;
           w.plan.sequence_parallel = tp > 1;
           ck_assert (sc_workload_complete (&w, NULL) && sc_workload_check (&w, NULL));
           g_autoptr (ScStageSizes) sizes = sc_stage_sizes_new (&w);
@@ -411,8 +454,102 @@ START_TEST (ranks_hold_all_parameters)
             sum += sizes->params[p] * tp + sizes->experts[p] * w.plan.ep * etp;
           for (guint l = 0; l < w.model.layers; l++)
             replicated += sc_model_layer_replicated_params (&w.model, sc_model_layer_has_experts (&w.model, l));
+          replicated += rows[i].mtp * (sc_model_layer_replicated_params (&w.model, TRUE) + 3 * sc_model_norm_params (&w.model));
+          sum -= rows[i].mtp * sc_model_embedding_params (&w.model, w.seq); /* the last stage's copy */
           ck_assert_uint_eq (sum - (tp - 1) * replicated, rows[i].total);
         }
+}
+END_TEST
+
+/* ---- steps ---- */
+
+/* A small model with experts, latents and a module that predicts further tokens, on nodes of four GPUs. */
+static ScWorkload *
+small_step (guint tp, guint etp, guint ep, guint pp, const char *schedule)
+{
+  ScWorkload *const w = fix_workload ((FixPlan) { .tp = tp, .pp = pp, .dp = 8 / tp, .layers = 2 * pp, .microbatches = 2 * pp, .overlap_grad = TRUE,
+                                                  .sharding = SC_SHARDING_DISTRIBUTED_OPTIMIZER, .sequence_parallel = tp > 1 });
+  w->model.experts = 8;
+  w->model.top_k = 2;
+  w->model.expert_ffn = 64;
+  w->model.shared_experts = 1;
+  w->model.dense_layers = 1;
+  w->model.mtp_layers = 1;
+  w->model.mla = (ScMla){ 32, 16, 8, 8, 8 };
+  w->model.head_dim = 16;
+  w->plan.etp = etp;
+  w->plan.ep = ep;
+  w->plan.attention = SC_ATTENTION_UNFUSED; /* the test GPU has no curves of flash attention */
+  if (schedule != NULL)
+    w->plan.schedule = schedule;
+  return w;
+}
+
+static const struct
+{
+  guint tp, etp, ep, pp;
+  const char *schedule;
+} steps[] = { { 1, 1, 8, 1, NULL }, { 2, 2, 4, 1, NULL }, { 2, 1, 8, 2, NULL },   { 1, 2, 2, 2, NULL },
+              { 4, 1, 4, 2, NULL }, { 1, 1, 4, 4, "zb-h1" }, { 2, 1, 4, 4, "dualpipe" }, { 1, 1, 1, 2, "gpipe" } };
+
+START_TEST (steps_fold_and_free_what_they_take)
+{
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 2 * steps[_i].pp, .gpus = 4, .nic_latency_s = 1e-6 });
+  for (guint deepep = 0; deepep < 2; deepep++)
+    {
+      g_autoptr (ScWorkload) w = small_step (steps[_i].tp, steps[_i].etp, steps[_i].ep, steps[_i].pp, steps[_i].schedule);
+      w->plan.moe_dispatcher = deepep ? SC_DISPATCHER_DEEPEP : SC_DISPATCHER_ALL_TO_ALL;
+      w->plan.moe_shared_overlap = deepep && w->plan.ep > 1;
+      ck_assert (sc_workload_check (w, NULL));
+      g_autoptr (GError) error = NULL;
+      const ScForecastOptions options[2] = { { 0 }, { .unfolded = TRUE } };
+      g_autoptr (ScSummary) folded = sc_forecast (t, w, &options[0], &error);
+      ck_assert_msg (folded != NULL, "%s", error != NULL ? error->message : "");
+      g_autoptr (ScSummary) unfolded = sc_forecast (t, w, &options[1], NULL);
+      ck_assert_double_eq_tol ((double) folded->step, (double) unfolded->step, 1e-9 * (double) folded->step);
+      gint64 exposed = 0;
+      for (guint32 k = 0; k < folded->n_classes; k++)
+        {
+          g_autoptr (GArray) changes = sc_memory_changes (folded->program, folded->trace, k);
+          gint64 now[SC_N_MEMS] = { 0 };
+          for (guint i = 0; i < changes->len; i++)
+            now[g_array_index (changes, ScMemChange, i).kind] += g_array_index (changes, ScMemChange, i).bytes;
+          ck_assert (now[SC_MEM_ACTIVATIONS] == 0 && now[SC_MEM_LOGITS] == 0 && now[SC_MEM_TRANSIENT] == 0);
+          exposed += folded->classes[k].time[SC_TIME_COMM_EP];
+        }
+      ck_assert (w->plan.moe_shared_overlap || (exposed > 0) == (w->plan.ep * w->plan.etp > 1));
+    }
+}
+END_TEST
+
+static ScTime
+step_of (const ScTopology *t, const ScWorkload *w)
+{
+  g_autoptr (ScSummary) s = sc_forecast (t, w, NULL, NULL);
+  ck_assert_ptr_nonnull (s);
+  return s->step;
+}
+
+START_TEST (the_most_loaded_rank_sets_the_step)
+{
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 2, .gpus = 4, .nic_latency_s = 1e-6 });
+  g_autoptr (ScWorkload) w = small_step (1, 1, 4, 1, NULL);
+  ScTime before = step_of (t, w);
+  const ScTime balanced = before;
+  for (guint i = 1; i <= 4; i++) /* of two experts each a rank gets at most every token twice */
+    {
+      w->plan.moe_imbalance = 1 + 0.25 * i;
+      const ScTime step = step_of (t, w);
+      ck_assert_int_gt (step, before);
+      before = step;
+    }
+  w->plan.moe_imbalance = 0;
+  double tokens[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+  w->plan.moe_tokens = g_memdup2 (tokens, sizeof tokens);
+  w->plan.moe_lines = 1;
+  ck_assert_int_eq (step_of (t, w), balanced);
+  w->plan.moe_tokens[5] = 2;
+  ck_assert_int_gt (step_of (t, w), balanced);
 }
 END_TEST
 
@@ -476,7 +613,13 @@ experts_suite (void)
   tcase_add_test (tc, uneven_rows_reach_the_grouped_products);
   tcase_add_test (tc, shared_experts_run_beside_the_exchanges);
   tcase_add_test (tc, executed_products_are_the_worked_values);
+  tcase_add_test (tc, prediction_of_more_tokens_executes_what_the_model_counts);
   tcase_add_test (tc, ranks_hold_all_parameters);
+  suite_add_tcase (suite, tc);
+  tc = tcase_create ("steps");
+  tcase_set_timeout (tc, 60);
+  tcase_add_loop_test (tc, steps_fold_and_free_what_they_take, 0, G_N_ELEMENTS (steps));
+  tcase_add_test (tc, the_most_loaded_rank_sets_the_step);
   suite_add_tcase (suite, tc);
   tc = tcase_create ("recorded");
   tcase_add_test (tc, routing_files_are_read);

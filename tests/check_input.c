@@ -273,7 +273,7 @@ static const struct
   { EXPERTS "plan.ep=4 plan.etp=1", NULL },
   { MLA, NULL },
   { MLA " model.mla.q_lora_rank=1536 model.indexer.heads=64 model.indexer.head_dim=128 model.indexer.top_k=2048", "/model/indexer: " },
-  { "model.mtp_layers=1", "/model/mtp_layers: " },
+  { "model.mtp_layers=1", NULL },
   { "model.window=2047", NULL },
   { "model.window=2047 model.global_every=2", NULL },
   { "model.window=2048", NULL },

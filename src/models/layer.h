@@ -91,6 +91,12 @@ void sc_embedding_backward (const ScLayerShape *shape, GArray *items);
 void sc_head_forward (const ScLayerShape *shape, GArray *items);
 void sc_head_backward (const ScLayerShape *shape, GArray *items);
 
+/* Modules that predict further tokens, model.mtp_layers of them, between the last layer and the head.  @shape: of the last layer. */
+void sc_mtp_forward (const ScLayerShape *shape, GArray *items);
+void sc_mtp_backward (const ScLayerShape *shape, GArray *items);
+void sc_mtp_backward_input (const ScLayerShape *shape, GArray *items);
+void sc_mtp_backward_weight (const ScLayerShape *shape, GArray *items);
+
 /* Optimizer step over @owned parameters of a rank that holds @held: gradient norm (the first item: the norm's all-reduce
  * comes behind it), unscale and clip, Adam, zeroing the gradient buffer. */
 void sc_optimizer_step (const ScLayerShape *shape, double held, double owned, GArray *items);

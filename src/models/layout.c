@@ -171,7 +171,7 @@ static void
 build_embedding (Builder *b, const ScModel *model)
 {
   const ScPlan *const p = b->plan;
-  for (guint dp = 0; model->tied_embeddings && !sc_plan_ends_meet (p) && dp < p->dp; dp++)
+  for (guint dp = 0; (model->tied_embeddings || model->mtp_layers > 0) && !sc_plan_ends_meet (p) && dp < p->dp; dp++)
     for (guint cp = 0; cp < p->cp; cp++)
       for (guint tp = 0; tp < p->tp; tp++)
         comm_pair (b, SC_COMM_EMBEDDING, 0, (ScCoord) { tp, cp, dp, 0 }, (ScCoord) { tp, cp, dp, p->pp - 1 });

@@ -8,7 +8,18 @@ guint64
 sc_lower_head_params (const ScWorkload *workload)
 {
   const ScModel *const m = &workload->model;
-  return sc_model_head_params_rank (m, workload->plan.tp, !m->tied_embeddings || !sc_plan_ends_meet (&workload->plan));
+  const gboolean apart = !sc_plan_ends_meet (&workload->plan);
+  guint64 params = sc_model_head_params_rank (m, workload->plan.tp, !m->tied_embeddings || apart);
+  if (m->mtp_layers > 0 && apart && !m->tied_embeddings) /* a copy of the embedding's table */
+    params += sc_model_embedding_params_rank (m, workload->seq, workload->plan.tp);
+  return params + sc_model_mtp_params_rank (m, workload->plan.tp);
+}
+
+guint64
+sc_lower_head_experts (const ScWorkload *workload)
+{
+  const ScModel *const m = &workload->model;
+  return m->experts > 0 ? m->mtp_layers * sc_model_experts_params_rank (m, workload->plan.ep, workload->plan.etp) : 0;
 }
 
 /* Units of a chunk, in forward order: [embedding,] its layers [, head]. */
@@ -52,9 +63,9 @@ sc_lower_unit_params (const Lower *l, guint chunk, guint unit, gboolean experts)
   guint layer;
   if (unit_layer (l, chunk, unit, &layer))
     return experts ? sc_lower_layer_experts (w, layer) : sc_lower_layer_params (w, layer);
-  return experts      ? 0
-         : layer == 0 ? sc_model_embedding_params_rank (&w->model, w->seq, l->plan->tp)
-                      : sc_lower_head_params (w);
+  if (layer == 0)
+    return experts ? 0 : sc_model_embedding_params_rank (&w->model, w->seq, l->plan->tp);
+  return experts ? sc_lower_head_experts (w) : sc_lower_head_params (w);
 }
 
 const Priced *

@@ -179,7 +179,8 @@ void sc_lower_put_pair (Lower *l, const ScSlot *first, const ScSlot *second);
 /* lower-data.c: data parallelism, as Lower.sharding has it */
 guint64 sc_lower_layer_params (const ScWorkload *workload, guint layer);  /* that one rank holds, but routed experts ... */
 guint64 sc_lower_layer_experts (const ScWorkload *workload, guint layer); /* ... and those */
-guint64 sc_lower_head_params (const ScWorkload *workload);
+guint64 sc_lower_head_params (const ScWorkload *workload); /* with modules that predict further tokens, but their routed experts ... */
+guint64 sc_lower_head_experts (const ScWorkload *workload); /* ... and those */
 guint sc_lower_n_units (const Lower *l, guint chunk);
 guint sc_lower_nth_chunk (const Lower *l, guint i);
 guint64 sc_lower_unit_params (const Lower *l, guint chunk, guint unit, gboolean experts);

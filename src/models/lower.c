@@ -51,6 +51,23 @@ replace_passes (const ScWorkload *workload, ScStepItems *s)
     }
 }
 
+/* Modules that predict further tokens belong to the head: before it in forward, behind it in backward. */
+static void
+add_mtp (const ScLayerShape *last, ScPassItems *head)
+{
+  static const Lister listers[SC_N_PASSES] = { sc_mtp_forward, sc_mtp_backward, sc_mtp_backward_input, sc_mtp_backward_weight };
+  for (guint pass = 0; pass < SC_N_PASSES && last->model->mtp_layers > 0; pass++)
+    {
+      GArray *const items = item_list ();
+      listers[pass](last, items);
+      if (pass == SC_PASS_FORWARD)
+        g_array_prepend_vals (head->pass[pass], items->data, items->len);
+      else
+        g_array_append_vals (head->pass[pass], items->data, items->len);
+      g_array_unref (items);
+    }
+}
+
 ScStepItems *
 sc_step_items_new (const ScWorkload *workload)
 {
@@ -68,9 +85,10 @@ sc_step_items_new (const ScWorkload *workload)
       if (shape.kind.recompute.full && !shape.kind.recompute.last)
         sc_layer_rebuild (&shape, s->layers[k].rebuild = item_list ());
     }
-  const ScLayerShape shape = sc_layer_shape (workload, NULL);
+  const ScLayerShape shape = sc_layer_shape (workload, NULL), last = sc_layer_shape (workload, &s->kinds->kinds[s->kinds->of_layer[workload->model.layers - 1]]);
   list_passes (&shape, embedding, &s->embedding);
   list_passes (&shape, head, &s->head);
+  add_mtp (&last, &s->head);
   if (workload->plan.profile.n > 0)
     replace_passes (workload, s);
   s->boundary_bytes = sc_boundary_bytes (&shape);
@@ -150,7 +168,10 @@ sc_stage_sizes_new (const ScWorkload *workload)
         if (j == 0)
           s->params[rank] += sc_model_embedding_params_rank (m, workload->seq, p->tp);
         if (j == s->n_virtual - 1)
-          s->params[rank] += sc_lower_head_params (workload);
+          {
+            s->params[rank] += sc_lower_head_params (workload);
+            s->experts[rank] += sc_lower_head_experts (workload);
+          }
       }
   return s;
 }
@@ -180,8 +201,10 @@ replicated_grad_bytes (const Lower *l)
       const guint j = sc_plan_stage (l->plan, l->at.pp, chunk), first = sc_stage_first_layer (l->in->sizes, j);
       for (guint i = first; i < first + l->in->sizes->layers[j]; i++)
         params += sc_model_layer_replicated_params (m, sc_model_layer_has_experts (m, i));
-      if (j == l->in->sizes->n_virtual - 1 && !m->no_final_norm)
-        params += sc_model_norm_params (m);
+      if (j != l->in->sizes->n_virtual - 1)
+        continue;
+      params += m->no_final_norm ? 0 : sc_model_norm_params (m);
+      params += m->mtp_layers * (sc_model_layer_replicated_params (m, m->experts > 0) + 3 * sc_model_norm_params (m));
     }
   return (double) params * sc_dtype_bytes (l->plan->grad_dtype);
 }
@@ -218,7 +241,7 @@ put_finish (Lower *l)
     sc_lower_put_call (l, SC_STREAM_COMPUTE,
               sc_lower_call_of (l, embedding, SC_COLL_ALL_REDUCE,
                        (double) w->model.vocab / l->plan->tp * (w->model.embedding_dim > 0 ? w->model.embedding_dim : w->model.hidden) * sc_dtype_bytes (l->plan->grad_dtype)),
-              sc_lower_label (l, "tied embedding gradients"), host);
+              sc_lower_label (l, w->model.tied_embeddings ? "tied embedding gradients" : "embedding gradients"), host);
 
   const double dense = (double) l->in->sizes->params[l->at.pp], experts = (double) l->in->sizes->experts[l->at.pp];
   const double held = dense + experts;

@@ -275,6 +275,14 @@ sc_model_active_params (const ScModel *model, guint seq)
 }
 
 guint64
+sc_model_mtp_params_rank (const ScModel *model, guint tp)
+{
+  const guint64 h = model->hidden;
+  const guint64 layer = model->experts > 0 ? sc_model_moe_layer_params_rank (model, tp) : sc_model_layer_params_rank (model, tp);
+  return model->mtp_layers * (layer + 2 * h * h / tp + 3 * sc_model_norm_params (model));
+}
+
+guint64
 sc_model_mtp_params (const ScModel *model)
 {
   const guint64 h = model->hidden;

@@ -18,6 +18,8 @@ guint sc_model_layer_window (const ScModel *model, guint layer, guint seq); /* t
 guint sc_model_moe_layers (const ScModel *model);    /* layers with experts */
 guint sc_model_window_layers (const ScModel *model); /* layers whose attention has the window */
 
+guint64 sc_model_mtp_params_rank (const ScModel *model, guint tp); /* of it on one of @tp ranks, but routed experts */
+
 /* Parameters of one layer that one of @tp tensor-parallel ranks holds: matrices split, norms and row-parallel biases
  * replicated, KV heads replicated where tp exceeds them (MODELLING 2). */
 guint64 sc_model_kv_params (const ScModel *model, guint heads); /* of one layer that make the keys and values of so many KV heads; not with MLA */

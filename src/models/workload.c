@@ -242,7 +242,6 @@ sc_workload_check_modelled (const ScWorkload *workload, GError **error)
     const char *key, *what;
   } later[] = {
     { m->indexer.heads > 0, "indexer", "attention to chosen keys" },
-    { m->mtp_layers > 0, "mtp_layers", "multi-token prediction" },
   };
   for (guint i = 0; i < G_N_ELEMENTS (later); i++)
     if (later[i].found)
@@ -474,8 +473,10 @@ check_documents (const ScWorkload *workload, GError **error)
 static gboolean
 check_graphs (const ScWorkload *workload, GError **error)
 {
-  return !workload->plan.cuda_graphs || workload->model.experts == 0
-         || fail (error, "/plan/cuda_graphs: found true with experts, expected false: how many rows each of them has is not known when passes are captured");
+  const ScPlan *plan = &workload->plan;
+  return !plan->cuda_graphs || workload->model.experts == 0 || (plan->moe_capacity_factor > 0 && plan->moe_pad_to_capacity)
+         || fail (error, "/plan/cuda_graphs: found true with experts, expected false: how many rows each of them has is not known when passes are "
+                         "captured, unless they are padded to a capacity (moe_capacity_factor)");
 }
 
 static gboolean

@@ -1,0 +1,1 @@
+stepcast run deepseek-h800 deepseek-v3
