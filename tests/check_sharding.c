@@ -333,6 +333,62 @@ START_TEST (a_step_leaves_memory_as_it_was)
 }
 END_TEST
 
+/* Bytes of calls over groups of @kind that one class of ranks makes. */
+static double
+bytes_over (const FixRun *r, guint32 class_id, ScCommKind kind)
+{
+  const ScProgram *const p = r->lowered->program;
+  const ScActor *const a = &g_array_index (p->actors, ScActor, class_id);
+  double sum = 0;
+  for (guint32 i = a->first_op; i < a->first_op + a->n_ops; i++)
+    {
+      const ScOp *const op = &g_array_index (p->ops, ScOp, i);
+      if (op->kind != SC_OP_CALL)
+        continue;
+      const ScCall *const call = &g_array_index (p->calls, ScCall, op->arg);
+      if (call->group < r->fold->n_families && r->layout->comms[r->fold->family_comm[call->group]].kind == kind)
+        for (guint part = 0; part < call->n_parts; part++)
+          sum += g_array_index (p->parts, ScPart, call->first_part + part).bytes;
+    }
+  return sum;
+}
+
+/* Two groups of two ranks share four experts out; each expert is on two ranks, dense weights are on four.  What one rank of two sends: an
+ * all-reduce once its bytes, the others half of them. */
+START_TEST (experts_are_shared_out_over_their_own_group)
+{
+  static const struct { Case c; double sent; } experts[] = { /* bytes an expert parameter, of one micro-batch and of the step */
+    { { SC_SHARDING_NONE, &megatron, .microbatches = 2 }, 4 },
+    { { SC_SHARDING_NONE, &fsdp2, .microbatches = 2 }, 4 },
+    { { SC_SHARDING_DISTRIBUTED_OPTIMIZER, &megatron, .microbatches = 2 }, (4 + 2) * 0.5 },
+    { { SC_SHARDING_ZERO1, &deepspeed, .microbatches = 2, .plain = TRUE }, (4 + 2) * 0.5 },
+    { { SC_SHARDING_ZERO2, &deepspeed, .microbatches = 2, EVERY }, (2 * 4 + 2) * 0.5 },
+    { { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 2, EVERY }, 2 * (2 + 2 + 4) * 0.5 },
+    { { SC_SHARDING_FSDP_GRAD_OP, &fsdp1, .microbatches = 2, EVERY }, 2 * (2 + 4) * 0.5 },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (experts); i++)
+    {
+      const Case *const c = &experts[i].c;
+      g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 4, .gpus = 1 });
+      g_autoptr (ScWorkload) w = case_workload (c, DP);
+      w->model.experts = 4;
+      w->model.top_k = 2;
+      w->model.expert_ffn = 128;
+      w->plan.ep = 2;
+      g_autoptr (ScStepItems) items = sc_step_items_new (w);
+      g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+      const double params = (double) r->sizes->experts[0];
+      ck_assert_double_gt (params, 0);
+      ck_assert_double_eq_tol (bytes_over (r, 0, SC_COMM_EXPERT_DP), experts[i].sent * params, 1e-6 * params);
+      const ScShardingRow *const row = sc_sharding_of (c->sharding, c->framework);
+      const ScStateBytes dense = sc_sharding_states (row, SC_DTYPE_BF16, SC_DTYPE_FP32, DP), expert = sc_sharding_states (row, SC_DTYPE_BF16, SC_DTYPE_FP32, 2);
+      ck_assert_int_eq (level_of (r, 0, SC_MEM_WEIGHTS), llround (dense.weights * (double) r->sizes->params[0] + expert.weights * params));
+      ck_assert_int_eq (level_of (r, 0, SC_MEM_OPTIMIZER), llround (dense.optimizer * (double) r->sizes->params[0] + expert.optimizer * params));
+      ck_assert_int_eq (level_of (r, 0, SC_MEM_TRANSIENT), 0);
+    }
+}
+END_TEST
+
 /* What is shared out takes no more memory than what is not, at any time. */
 static guint64
 peak_of (const Case *c)
@@ -427,6 +483,38 @@ START_TEST (fsdp_holds_sixteen_bytes_over_its_ranks)
   ck_assert_double_eq (state_total (SC_DTYPE_BF16, SC_DTYPE_FP32, SC_SHARDING_FSDP_FULL, 8), 2);
   ck_assert_double_eq (state_total (SC_DTYPE_BF16, SC_DTYPE_BF16, SC_SHARDING_HSDP, 8), 2);
   ck_assert_double_eq (state_total (SC_DTYPE_FP32, SC_DTYPE_FP32, SC_SHARDING_FSDP_GRAD_OP, 4), 4);
+}
+END_TEST
+
+/* `comm.dp.zero3`: what a rank of 64 sends for Llama 3 8B with gradients of two bytes. */
+START_TEST (stage_3_sends_half_as_much_again)
+{
+  static const struct { ScSharding sharding; double bytes; } rows[] = {
+    { SC_SHARDING_NONE, 31619153664 }, { SC_SHARDING_ZERO1, 31619153664 }, { SC_SHARDING_ZERO3, 47428730496 }
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 64, .gpus = 1 });
+      g_autoptr (ScWorkload) w = fix_workload ((FixPlan) { .dp = 64, .layers = 32, .microbatches = 1, .sharding = rows[i].sharding });
+      w->framework = &deepspeed;
+      ScModel *const m = &w->model;
+      m->hidden = 4096;
+      m->heads = 32;
+      m->kv_heads = 8;
+      m->head_dim = 128;
+      m->ffn = 14336;
+      m->gated_mlp = TRUE;
+      m->vocab = 128256;
+      w->plan.grad_dtype = SC_DTYPE_BF16;
+      w->plan.bucket_params = 500000000;
+      w->plan.zero = (ScZero) { .allgather_bucket = 500000000, .max_live = 1000000000 };
+      g_autoptr (ScStepItems) items = fix_items (1e-3, 2e-3, 0, 0);
+      g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+      ck_assert_uint_eq (r->sizes->params[0], 8030261248);
+      for (guint32 l = 0; l < r->fabric->n_links; l++)
+        if (r->fabric->links[l].kind == SC_LINK_NIC_OUT && r->fold->link_class_of[l] != SC_NONE)
+          ck_assert_double_eq_tol (r->trace->link_bytes[r->fold->link_class_of[l]] * r->fabric->links[l].capacity, rows[i].bytes, 10);
+    }
 }
 END_TEST
 
@@ -592,10 +680,12 @@ sharding_suite (void)
   tcase_add_test (tc, figure_1_of_zero_is_whole);
   tcase_add_test (tc, estimates_of_deepspeed_are_states_and_a_copy);
   tcase_add_test (tc, fsdp_holds_sixteen_bytes_over_its_ranks);
+  tcase_add_test (tc, stage_3_sends_half_as_much_again);
   suite_add_tcase (suite, tc);
   tc = tcase_create ("every strategy");
   tcase_add_loop_test (tc, every_strategy_sends_what_it_must, 0, G_N_ELEMENTS (cases));
   tcase_add_loop_test (tc, a_step_leaves_memory_as_it_was, 0, G_N_ELEMENTS (cases));
+  tcase_add_test (tc, experts_are_shared_out_over_their_own_group);
   tcase_add_test (tc, higher_stages_take_less);
   tcase_add_test (tc, an_offloaded_optimizer_steps_at_the_hosts_pace);
   tcase_add_test (tc, every_row_says_what_it_is);

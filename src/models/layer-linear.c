@@ -123,9 +123,9 @@ sc_pass_row_forward (Pass *p, const Linear *l, double n_in)
 gboolean
 sc_pass_adds_gradients (const Pass *p)
 {
-  if (p->fw->fp32_main_grads)
-    return TRUE;
-  return !sc_sharding_row (p->plan->sharding)->grads && p->plan->global_batch / p->plan->dp > p->plan->micro_batch;
+  if (sc_sharding_row (p->plan->sharding)->grads) /* no rank keeps them */
+    return FALSE;
+  return p->fw->fp32_main_grads || p->plan->global_batch / p->plan->dp > p->plan->micro_batch;
 }
 
 void

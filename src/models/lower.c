@@ -248,7 +248,7 @@ put_finish (Lower *l)
   const double owned = l->sharding->optimizer ? dense / sc_plan_shard_ranks (l->plan) + experts / sc_plan_expert_data_ranks (l->plan) : held;
   const ScLayerShape shape = sc_layer_shape (w, NULL);
   g_autoptr (GArray) items = item_list ();
-  sc_optimizer_step (&shape, held, owned, items);
+  sc_optimizer_step (&shape, l->sharding->grads ? owned : held, owned, items);
   Priced priced = sc_lower_price_list (l, items, l->price->device, l->price->speed, l->price->host_factor, 1);
   const guint32 world = sc_layout_comm_of (layout, l->rank, SC_COMM_WORLD, FALSE);
   gboolean norm_known = world == SC_NONE || l->plan->post_validation;

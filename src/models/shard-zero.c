@@ -4,12 +4,23 @@
 
 /* DeepSpeed means a reduce-scatter and, since bucketing over ranks is its default (use_multi_rank_bucket_allreduce), sums whole buckets
  * on every rank; so does its bf16 optimizer under pipelines. */
+static gboolean
+deepspeed (const Lower *l)
+{
+  return l->in->workload->framework->buckets == SC_BUCKETS_DEEPSPEED;
+}
+
+/* Tensors are flattened into the bucket and, where all of it comes back, copied out of it. */
 static void
 zero_reduce (Lower *l, const Bucket *b)
 {
+  const double bytes = (double) b->params * sc_dtype_bytes (l->plan->grad_dtype);
+  if (deepspeed (l))
+    sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "bucket copy-in", 2 * bytes);
   sc_lower_data_call (l, SC_STREAM_DP, sc_lower_data_comm (l, b->experts),
-                      l->plan->zero.all_reduce ? SC_COLL_ALL_REDUCE : SC_COLL_REDUCE_SCATTER,
-                      (double) b->params * sc_dtype_bytes (l->plan->grad_dtype), "gradients");
+                      l->plan->zero.all_reduce ? SC_COLL_ALL_REDUCE : SC_COLL_REDUCE_SCATTER, bytes, "gradients");
+  if (deepspeed (l) && l->plan->zero.all_reduce)
+    sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "bucket copy-out", 2 * bytes);
 }
 
 static void
@@ -38,12 +49,6 @@ copy_bytes (const Lower *l)
   return 4.0
          * ((double) l->in->sizes->params[l->at.pp] / sc_plan_data_ranks (l->plan)
             + (double) l->in->sizes->experts[l->at.pp] / sc_plan_expert_data_ranks (l->plan));
-}
-
-static gboolean
-deepspeed (const Lower *l)
-{
-  return l->in->workload->framework->buckets == SC_BUCKETS_DEEPSPEED;
 }
 
 /* Is anything reduced before the last backward is done? */

@@ -363,8 +363,9 @@ zero3_reduce (Lower *l, const Bucket *b)
   Zero3 *const z = l->shard;
   if (z->reduced[0] != SC_NONE && l->in->workload->framework->host_backward_s > 0)
     sc_lower_host_wait (l, z->reduced[0]);
-  sc_lower_data_call (l, SC_STREAM_DP, sc_lower_data_comm (l, b->experts), SC_COLL_REDUCE_SCATTER,
-                      (double) b->params * sc_dtype_bytes (l->plan->grad_dtype), "gradients");
+  const double bytes = (double) b->params * sc_dtype_bytes (l->plan->grad_dtype);
+  sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "bucket copy-in", 2 * bytes);
+  sc_lower_data_call (l, SC_STREAM_DP, sc_lower_data_comm (l, b->experts), SC_COLL_REDUCE_SCATTER, bytes, "gradients");
   z->reduced[0] = z->reduced[1];
   z->reduced[1] = sc_lower_put_record (l, SC_STREAM_DP);
 }
