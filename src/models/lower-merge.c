@@ -13,14 +13,12 @@
 #include "models/lower-parts.h"
 #include <math.h>
 
-/* What lasts as long as it would alone, and the call behind it. */
+/* What lasts as long as it would alone, and what stands behind it because it may not. */
 typedef struct
 {
   ScTime work[SC_N_TIMES], comm[SC_N_TIMES];
-  gboolean calls;
-  guint8  call_comm, call_coll;
-  double  call_bytes;
-  guint32 call_label;
+  gboolean ends;   /* with this: */
+  PricedItem item; /* a collective, or the beginning or the end of one beside compute */
 } Segment;
 
 /* A collective beside compute. */
@@ -29,6 +27,7 @@ typedef struct
   ScTime start, end;
   double hold;
   guint8 comm;
+  gboolean shared; /* it is put as it is */
   gboolean waited;
 } Beside;
 
@@ -133,39 +132,47 @@ play_alone (Play *p, const PricedItem *item, const ScCall **ret_call)
   return (ScTime) llround (sc_lower_alone_ps (p->l, call));
 }
 
+/* Ends the segment with @item, whose time to issue is counted already. */
+static void
+play_as_it_is (Play *p, const PricedItem *item)
+{
+  static const Segment next = { .ends = FALSE };
+  Segment *const now = segment (p);
+  now->ends = TRUE;
+  now->item = *item;
+  now->item.issue_ns = 0;
+  g_array_append_val (p->m->segments, next);
+}
+
 static void
 play_collective (Play *p, const PricedItem *item)
 {
   const ScCall *call;
   const ScTime alone = play_alone (p, item, &call);
-  Segment *const now = segment (p);
   p->now += alone;
-  if (!sc_lower_may_wait (p->l, (ScCommKind) item->comm))
-    {
-      now->comm[call->tag] += alone;
-      return;
-    }
-  static const Segment next = { .calls = FALSE };
-  now->calls = TRUE;
-  now->call_comm = item->comm;
-  now->call_coll = item->coll;
-  now->call_bytes = item->bytes;
-  now->call_label = item->label;
-  g_array_append_val (p->m->segments, next);
+  if (sc_lower_may_wait (p->l, (ScCommKind) item->comm))
+    play_as_it_is (p, item);
+  else
+    segment (p)->comm[call->tag] += alone;
 }
 
 static void
 play_start (Play *p, const PricedItem *item)
 {
   const ScCall *call;
-  Beside b = { .start = p->now, .comm = item->comm };
+  Beside b = { .start = p->now, .comm = item->comm, .shared = sc_lower_may_wait (p->l, (ScCommKind) item->comm) };
   b.end = play_alone (p, item, &call);
-  b.hold = call->hold;
+  b.hold = b.shared ? 0 : call->hold; /* what is put as it is slows compute by itself */
   for (guint i = 0; i < p->beside->len; i++) /* one after the other on their stream */
-    if (g_array_index (p->beside, Beside, i).comm == item->comm)
-      b.start = MAX (b.start, g_array_index (p->beside, Beside, i).end);
+    {
+      const Beside *const before = &g_array_index (p->beside, Beside, i);
+      if (sc_lower_stream_beside ((ScCommKind) before->comm) == sc_lower_stream_beside ((ScCommKind) item->comm))
+        b.start = MAX (b.start, before->end);
+    }
   b.end += b.start;
   g_array_append_val (p->beside, b);
+  if (b.shared)
+    play_as_it_is (p, item);
 }
 
 static void
@@ -177,7 +184,9 @@ play_wait (Play *p, const PricedItem *item)
       if (b->comm != item->comm || b->waited)
         continue;
       b->waited = TRUE;
-      if (b->end > p->now)
+      if (b->shared)
+        play_as_it_is (p, item);
+      else if (b->end > p->now)
         segment (p)->comm[sc_lower_comm_time ((ScCommKind) b->comm)] += b->end - p->now;
       p->now = MAX (p->now, b->end);
       return;
@@ -301,10 +310,8 @@ put_segment (Lower *l, const Segment *s, guint phase, gboolean last, Lead *lead)
         op->tag = (guint16) time;
         dress (l, op, 0, sc_time_kind_group ((ScTimeKind) time));
       }
-  if (!s->calls)
-    return;
-  const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, (ScCommKind) s->call_comm, FALSE);
-  sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_call_of (l, comm, (ScCollKind) s->call_coll, s->call_bytes), s->call_label, 0);
+  if (s->ends)
+    sc_lower_put_item (l, &s->item, phase);
 }
 
 void

@@ -405,8 +405,8 @@ sc_lower_item_call (Lower *l, const PricedItem *item)
 }
 
 /* Where collectives over @comm run that compute does not wait for at once. */
-static ScStreamKind
-stream_beside (ScCommKind comm)
+ScStreamKind
+sc_lower_stream_beside (ScCommKind comm)
 {
   const gboolean context = comm == SC_COMM_CP || comm == SC_COMM_CP_A2A || comm == SC_COMM_CP_RING;
   return context ? SC_STREAM_CP : comm == SC_COMM_EP || comm == SC_COMM_ETP ? SC_STREAM_EP : SC_STREAM_TP;
@@ -501,7 +501,7 @@ sc_lower_put_item (Lower *l, const PricedItem *item, guint phase)
       break;
     case SC_ITEM_COLLECTIVE_START:
       {
-        const ScStreamKind stream = stream_beside ((ScCommKind) item->comm);
+        const ScStreamKind stream = sc_lower_stream_beside ((ScCommKind) item->comm);
         sc_lower_put_order (l, SC_STREAM_COMPUTE, stream);
         sc_lower_put_call (l, stream, sc_lower_item_call (l, item), item->label, item->issue_ns);
         g_queue_push_tail (started, GUINT_TO_POINTER (sc_lower_put_record (l, stream)));

@@ -150,6 +150,7 @@ const Priced *sc_lower_layer_rebuild (const Lower *l, guint layer);
 guint sc_lower_rebuilt_from (const Lower *l, guint layer); /* first layer that is rebuilt before the backward of @layer, or @layer */
 ScTimeKind sc_lower_comm_time (ScCommKind kind);
 double sc_lower_alone_ps (const Lower *l, guint32 call);
+ScStreamKind sc_lower_stream_beside (ScCommKind comm);
 gboolean sc_lower_may_wait (const Lower *l, ScCommKind kind);
 guint32 sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes);
 void sc_lower_put_work (Lower *l, const PricedItem *item);
