@@ -172,6 +172,7 @@ static const struct
   { "plan.pp=1 plan.sharding=zero3 plan.grad_sync=last", "/plan/grad_sync: found last with sharding zero3, expected every" },
   { "plan.pp=1 plan.sharding=zero2 plan.grad_sync=last", "/plan/grad_sync: found last with sharding zero2, expected every" },
   { "plan.sharding=zero1 plan.grad_sync=every", "/plan/grad_sync: found every with sharding zero1, expected last" },
+  { "plan.sharding=fsdp-full plan.recompute=full plan.recompute_layers=2", "/plan/recompute_layers: found 2 with sharding fsdp-full, expected 1" },
   { "plan.sharding=zero4", "/plan/sharding: found \"zero4\", expected none, zero1, distributed-optimizer" },
   { "plan.dp=4 plan.global_batch=64 plan.sharding=hsdp", "/plan/shard_group: found 0 with sharding hsdp, expected a part of the 4 data-parallel ranks" },
   { "plan.dp=4 plan.global_batch=64 plan.sharding=hsdp plan.shard_group=3", "/plan/shard_group: found 3, expected a part of the 4 data-parallel ranks" },

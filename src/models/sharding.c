@@ -128,6 +128,10 @@ check_keys (const ScWorkload *workload, GError **error)
     return sc_sharding_fail (error, "/plan/zero/hpz: found %u with sharding %s, expected zero3", plan->zero.hpz, name);
   if (plan->zero.quantized_weights && plan->sharding != SC_SHARDING_ZERO3)
     return sc_sharding_fail (error, "/plan/zero/quantized_weights: found true with sharding %s, expected zero3", name);
+  if (sc_sharding_row (plan->sharding)->weights && plan->recompute == SC_RECOMPUTE_FULL && plan->recompute_method == SC_RECOMPUTE_UNIFORM
+      && plan->recompute_layers > 1)
+    return sc_sharding_fail (error, "/plan/recompute_layers: found %u with sharding %s, expected 1: a layer is repeated while its weights are gathered, and "
+                                    "the next one's are not", plan->recompute_layers, name);
   if (plan->shard_group > 0 && plan->shard_group != plan->dp * plan->cp && !check_group (plan, "shard_group", plan->shard_group, error))
     return FALSE;
   if (plan->reshard_after_forward > 0 && !check_group (plan, "reshard_after_forward", plan->reshard_after_forward, error))
