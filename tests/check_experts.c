@@ -10,6 +10,7 @@
 #include "models/layer.h"
 #include "models/memory.h"
 #include "models/model.h"
+#include "models/recompute.h"
 #include "routing-csv.h"
 
 #define BLOCK(h, l, a, g, d, f, v)                                                                                                                     \
@@ -428,6 +429,31 @@ START_TEST (prediction_of_more_tokens_executes_what_the_model_counts)
 }
 END_TEST
 
+START_TEST (modules_that_predict_repeat_what_the_last_layer_does)
+{
+  static const guint modules[] = { 0, 1u << SC_MODULE_MLA_UP_PROJ, 1u << SC_MODULE_MOE, 1u << SC_MODULE_SHARED_EXPERTS | 1u << SC_MODULE_CORE_ATTN };
+  for (guint i = 0; i < G_N_ELEMENTS (modules); i++)
+    {
+      ScWorkload w = deepseek_v3 ();
+      w.plan.recompute = modules[i] == 0 ? SC_RECOMPUTE_FULL : SC_RECOMPUTE_MODULES;
+      w.plan.recompute_modules = modules[i];
+      ck_assert (sc_workload_complete (&w, NULL));
+      const double without = sc_recompute_flops (&w, SC_FLOPS_HALF, FALSE);
+      w.model.mtp_layers = 1;
+      const double module = sc_recompute_flops (&w, SC_FLOPS_HALF, FALSE) - without;
+      g_autoptr (GArray) backward = list (&w, 60, sc_mtp_backward);
+      double flops = 0;
+      for (guint k = 0; k < backward->len; k++)
+        {
+          const ScItem *item = &g_array_index (backward, ScItem, k);
+          if (item->kind == SC_ITEM_KERNEL && item->time == SC_TIME_RECOMPUTE && !g_str_equal (item->kernel.name, "router"))
+            flops += item->kernel.flops;
+        }
+      ck_assert_double_eq_tol (flops, module, 1e-9 * module);
+    }
+}
+END_TEST
+
 /* Ranks of a pipeline hold each parameter once, but for what every rank of the TP group has. */
 START_TEST (ranks_hold_all_parameters)
 {
@@ -614,6 +640,7 @@ experts_suite (void)
   tcase_add_test (tc, shared_experts_run_beside_the_exchanges);
   tcase_add_test (tc, executed_products_are_the_worked_values);
   tcase_add_test (tc, prediction_of_more_tokens_executes_what_the_model_counts);
+  tcase_add_test (tc, modules_that_predict_repeat_what_the_last_layer_does);
   tcase_add_test (tc, ranks_hold_all_parameters);
   suite_add_tcase (suite, tc);
   tc = tcase_create ("steps");

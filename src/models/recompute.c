@@ -265,26 +265,34 @@ modules_flops (const ScWorkload *workload, guint layer, ScFlopsConvention conven
   return flops;
 }
 
+/* Of one sequence in a layer that repeats @r. */
+static double
+layer_flops (const ScWorkload *workload, guint layer, ScFlopsConvention convention, const ScLayerRecompute *r)
+{
+  const ScModel *const m = &workload->model;
+  const guint seq = workload->seq;
+  if (!r->full)
+    return r->ops ? ops_flops (m, seq) : modules_flops (workload, layer, convention, r->modules);
+  return sc_model_layer_linear_flops (m, seq) + sc_packed_core_flops (workload, layer, convention)
+         + (sc_model_layer_has_experts (m, layer) ? sc_model_layer_experts_flops (m, seq) : sc_model_layer_mlp_flops (m, seq));
+}
+
 double
 sc_recompute_flops (const ScWorkload *workload, ScFlopsConvention convention, gboolean partial)
 {
   g_return_val_if_fail (convention != SC_FLOPS_6N, 0); /* 6N has no attention term that could be repeated */
-  const ScModel *const m = &workload->model;
-  const guint seq = workload->seq, n_stages = workload->plan.pp * workload->plan.vpp;
+  const guint n_stages = workload->plan.pp * workload->plan.vpp;
   g_autofree guint *stages = sc_workload_stage_layers (workload);
+  ScLayerRecompute r = { 0 };
   double flops = 0;
   guint layer = 0;
   for (guint j = 0; j < n_stages; j++)
     for (guint i = 0; i < stages[j]; i++, layer++)
       {
-        const ScLayerRecompute r = sc_recompute_of_layer (&workload->plan, i, stages[j], partial);
-        if (r.full)
-          flops += sc_model_layer_linear_flops (m, seq) + sc_packed_core_flops (workload, layer, convention)
-                   + (sc_model_layer_has_experts (m, layer) ? sc_model_layer_experts_flops (m, seq) : sc_model_layer_mlp_flops (m, seq));
-        else
-          flops += r.ops ? ops_flops (m, seq) : modules_flops (workload, layer, convention, r.modules);
+        r = sc_recompute_of_layer (&workload->plan, i, stages[j], partial);
+        flops += layer_flops (workload, layer, convention, &r);
       }
-  return flops;
+  return flops + workload->model.mtp_layers * layer_flops (workload, layer - 1, convention, &r); /* modules are like the last layer */
 }
 
 double
