@@ -148,6 +148,7 @@ add_plan (const ScSummary *s, cJSON *workload)
   for (guint i = 0; i < p->pp * p->vpp; i++)
     cJSON_AddItemToArray (stage_layers, cJSON_CreateNumber (layers[i]));
   g_autofree char *recompute = sc_recompute_text (p);
+  sc_json_add_text (o, "pipeline_layout", p->pipeline_layout);
   sc_json_add_text (o, "recompute", recompute);
   add_unsigned (o, "micro_batch", p->micro_batch);
   add_unsigned (o, "global_batch", p->global_batch);

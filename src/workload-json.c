@@ -8,6 +8,7 @@
 #include "models/recompute.h"
 #include "models/sharding.h"
 #include "override.h"
+#include "pipeline-layout.h"
 #include "profile-json.h"
 #include "routing-csv.h"
 #include "schedule-csv.h"
@@ -16,6 +17,7 @@
 
 #define MAX_STAGES 64000
 #define MAX_EXPERTS 65536
+#define MAX_CHUNKS 64
 #define PARAMS_TOLERANCE 0.05
 
 /* ---- Vocabulary ---- */
@@ -265,7 +267,7 @@ static const ScField zero_fields[] = {
 static const ScField plan_fields[] = {
   { "tp", SIZE (tp, 1024), .help = "Tensor-parallel size" },
   { "pp", SIZE (pp, 1000), .help = "Pipeline stages" },
-  { "vpp", SIZE (vpp, 64), .help = "Chunks per stage (virtual stages); 1: not interleaved" },
+  { "vpp", SIZE (vpp, MAX_CHUNKS), .help = "Chunks per stage (virtual stages); 1: not interleaved" },
   { "dp", SC_FIELD_COUNT, .min = 1, .max = 8000000, .derived = "gpus / (tp x pp x cp)", PLAN (dp),
     .help = "Data-parallel size" },
   { "cp", SIZE (cp, 1024), .help = "Context-parallel size: ranks that share out each sequence, two chunks each (zig-zag)" },
@@ -290,6 +292,9 @@ static const ScField plan_fields[] = {
     .help = "Interleaved: micro-batches that a chunk runs before the next one's turn" },
   { "stage_layers", SC_FIELD_OTHER, .derived = "balanced; where they do not divide, the middle stages take one more",
     .help = "Layers of each of the pp x vpp virtual stages, an array" },
+  { "pipeline_layout", SC_FIELD_STRING, .derived = "none", PLAN (pipeline_layout),
+    .help = "The same as Megatron's --pipeline-model-parallel-layout, \"Et*3|(tt|)*29L\": E embedding, t layer, m MTP, L loss, | ends a stage, "
+            "*n repeats a symbol or a bracket; vpp follows" },
   { "profiled_ms", SC_FIELD_OTHER, .table = &sc_profile_table, .derived = "our own costs",
     .help = "Times of passes as measured, TP collectives and recomputing included, in place of ours" },
   { "microbatch_factors", SC_FIELD_OTHER, .derived = "all alike",
@@ -459,6 +464,44 @@ read_stage_layers (ScPlan *plan, const ScJson *json, const cJSON *array, GError 
   for (const cJSON *item = array->child; item != NULL; item = item->next)
     if (!sc_fields_read_value (&layers, &sc_plan_table, json, item, &plan->stage_layers[i++], error))
       return FALSE;
+  return TRUE;
+}
+
+/* The stages of a layout string; chunks per rank follow from their number where the file does not say. */
+static gboolean
+read_layout (ScPlan *plan, const ScJson *json, const cJSON *object, GError **error)
+{
+  if (plan->pipeline_layout == NULL)
+    return TRUE;
+  g_autoptr (GError) why = NULL;
+  g_autoptr (ScPipelineLayout) layout = sc_pipeline_layout_parse (plan->pipeline_layout, &why);
+  if (layout == NULL)
+    {
+      sc_json_fail (json, object, "pipeline_layout", error, "%s", why->message);
+      return FALSE;
+    }
+  if (sc_fields_get (&sc_plan_table, object, "stage_layers") != NULL)
+    {
+      sc_json_fail (json, object, "pipeline_layout", error, "found with stage_layers, expected one or the other");
+      return FALSE;
+    }
+  if (sc_fields_get (&sc_plan_table, object, "vpp") == NULL && layout->n % plan->pp == 0)
+    plan->vpp = layout->n / plan->pp;
+  if (layout->n != plan->pp * plan->vpp)
+    {
+      sc_json_fail (json, object, "pipeline_layout", error, "found %u stages, expected %s pp %u%s", layout->n,
+                    sc_fields_get (&sc_plan_table, object, "vpp") == NULL ? "a multiple of" : "as many as", plan->pp,
+                    sc_fields_get (&sc_plan_table, object, "vpp") == NULL ? "" : " x vpp");
+      return FALSE;
+    }
+  if (plan->vpp > MAX_CHUNKS)
+    {
+      sc_json_fail (json, object, "pipeline_layout", error, "found %u stages, which are %u for each of pp %u, expected at most %d", layout->n, plan->vpp,
+                    plan->pp, MAX_CHUNKS);
+      return FALSE;
+    }
+  plan->stage_layers = g_steal_pointer (&layout->layers);
+  plan->stage_mtp = g_steal_pointer (&layout->mtp);
   return TRUE;
 }
 
@@ -720,7 +763,7 @@ read_plan (ScPlan *plan, const ScModel *model, const ScFramework *framework, GPt
     plan->overlap_param = row->overlap_param;
   if (sc_fields_get (&sc_plan_table, object, "grad_sync") == NULL)
     plan->grad_sync = row->weights && plan->pp > 1 ? SC_GRAD_SYNC_LAST : row->grad_sync;
-  if (!read_schedule_csv (plan, files, json, object, error) || !read_recompute (plan, json, object, error) || !read_precision (plan, json, object, error)
+  if (!read_layout (plan, json, object, error) || !read_schedule_csv (plan, files, json, object, error) || !read_recompute (plan, json, object, error) || !read_precision (plan, json, object, error)
       || !read_routing (plan, model, files, json, object, error))
     return FALSE;
   const cJSON *stage_layers = sc_fields_get (&sc_plan_table, object, "stage_layers");

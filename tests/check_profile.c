@@ -177,6 +177,34 @@ START_TEST (a_number_is_shared_by_the_layers_of_a_full_rank)
 }
 END_TEST
 
+/* A stage without layers hands on what it is given; embedding and loss may stand alone. */
+START_TEST (an_empty_stage_hands_on)
+{
+  static const guint layouts[][6] = { { 2, 0, 3, 1, 0, 2 }, { 0, 2, 2, 2, 2, 0 }, { 0, 0, 0, 8, 0, 0 } };
+  for (guint i = 0; i < G_N_ELEMENTS (layouts); i++)
+    for (guint detail = 0; detail < SC_N_DETAILS; detail++)
+      {
+        g_autoptr (ScTopology) t = instant_topology (0);
+        g_autoptr (ScWorkload) w = workload_of (&sc_schedule_gpipe, &(Pipe) { 6, 1, 8 }, 1);
+        w->model.layers = 8;
+        w->plan.stage_layers = g_memdup2 (layouts[i], sizeof layouts[i]);
+        w->plan.pipeline_layout = g_strdup ("as given");
+        w->plan.overlap_p2p = TRUE;
+        w->plan.post_validation = TRUE;
+        give_number (w, 6 * MS, 3 * MS, 3 * MS);
+        w->plan.profile.transfer_s = 1 * MS;
+        ck_assert (sc_workload_check (w, NULL));
+        const ScForecastOptions options = { .detail = (ScDetail) detail };
+        g_autoptr (ScSummary) s = sc_forecast (t, w, &options, NULL);
+        guint most = 0;
+        for (guint k = 0; k < 6; k++)
+          most = MAX (most, layouts[i][k]);
+        const double layer = 12 * MS / most, end = sc_time_to_s (s->trace->end);
+        ck_assert_double_eq_tol (end, 8 * layer + 7 * most * layer + 2 * 5 * 1 * MS, 2e-4);
+      }
+}
+END_TEST
+
 START_TEST (a_transfer_takes_as_long_as_it_says)
 {
   static const double latencies_s[] = { 0, 1e-4, 0.02 }; /* below and above what the workload says */
@@ -316,6 +344,64 @@ START_TEST (every_schedule_adds_up_without_a_barrier)
 }
 END_TEST
 
+/* MODELLING 7.8 through the engine, on a random grid: each stage is busy for its own passes, nothing idles below zero, transfers that take
+ * longer never help, and all times scaled scale the step. */
+static void
+check_random (const ScSchedule *row, guint64 *x)
+{
+  const Pipe pipe = { 2 + (guint) (next_random (x) % 5), 1 + (guint) (next_random (x) % 3), 1 + (guint) (next_random (x) % 13) };
+  const gboolean overlapped = next_random (x) % 2 == 1, one_queue = next_random (x) % 2 == 1;
+  if (refuses (row, &pipe))
+    return;
+  g_autoptr (ScTopology) t = instant_topology (0);
+  g_autoptr (ScWorkload) w = workload_of (row, &pipe, 1 + (guint) (next_random (x) % 2));
+  w->plan.overlap_p2p = overlapped && strcmp (row->name, "1f1b") != 0;
+  w->plan.one_queue = one_queue;
+  w->plan.post_validation = TRUE; /* no all-reduce at the end */
+  g_autofree double *ms = give_stage_times (w, next_random (x));
+  const guint n = w->plan.profile.n, m = pipe.m;
+  const double transfer_s = (double) (next_random (x) % 3) * MS;
+  ScTime before = 0;
+  for (guint i = 0; i < 3; i++)
+    {
+      w->plan.profile.transfer_s = transfer_s * i + 1e-7;
+      g_autoptr (ScSummary) s = sc_forecast (t, w, NULL, NULL);
+      ck_assert_ptr_nonnull (s);
+      const ScTime end = s->trace->end;
+      ck_assert_msg (end >= before - before / 1000000, "%s p=%u v=%u m=%u: a transfer of %g s shortens the step", row->name, pipe.p, pipe.v, m,
+                     w->plan.profile.transfer_s);
+      before = end;
+      for (guint k = 0; k < s->n_classes; k++)
+        {
+          double busy = 0;
+          for (guint chunk = 0; chunk < sc_plan_chunks (&w->plan); chunk++)
+            {
+              const guint j = sc_plan_stage (&w->plan, s->classes[k].stage, chunk);
+              const guint runs = row->placement == SC_PLACE_BOTH ? m / 2 : m;
+              busy += runs * (ms[j] + ms[n + j] + ms[2 * n + j]) * MS;
+            }
+          const ScTime *const time = s->classes[k].time;
+          ck_assert_double_eq_tol (sc_time_to_s (time[SC_TIME_FORWARD] + time[SC_TIME_BACKWARD]), busy, 1e-6 * busy);
+          for (guint kind = 0; kind < SC_N_TIMES; kind++)
+            ck_assert_int_ge (time[kind], 0);
+        }
+    }
+  for (guint pass = 0; pass < SC_N_PASSES; pass++)
+    for (guint j = 0; j < n; j++)
+      w->plan.profile.seconds[pass][j] *= 4;
+  w->plan.profile.transfer_s *= 4;
+  g_autoptr (ScSummary) scaled = sc_forecast (t, w, NULL, NULL);
+  ck_assert_double_eq_tol ((double) scaled->trace->end, 4.0 * (double) before, 1e-6 * (double) scaled->trace->end);
+}
+
+START_TEST (invariants_hold_on_a_random_grid)
+{
+  guint64 x = 88172645463325252u + (guint64) _i;
+  for (guint i = 0; i < 40; i++)
+    check_random (sc_schedule_all ()[_i], &x);
+}
+END_TEST
+
 START_TEST (folded_and_unfolded_agree)
 {
   const ScSchedule *const row = sc_schedule_all ()[_i];
@@ -374,11 +460,13 @@ profile_suite (void)
   tcase_add_loop_test (every, microbatches_of_unequal_cost_take_as_long_as_the_order_on_paper, 0, (int) n_rows);
   tcase_add_loop_test (every, memory_stays, 0, (int) n_rows);
   tcase_add_loop_test (every, every_schedule_adds_up_without_a_barrier, 0, (int) n_rows);
+  tcase_add_loop_test (every, invariants_hold_on_a_random_grid, 0, (int) n_rows);
   tcase_add_loop_test (every, folded_and_unfolded_agree, 0, (int) n_rows);
   tcase_add_loop_test (every, every_detail_takes_as_long, 0, (int) n_rows);
   suite_add_tcase (s, every);
   TCase *const single = tcase_create ("single");
   tcase_add_test (single, a_number_is_shared_by_the_layers_of_a_full_rank);
+  tcase_add_test (single, an_empty_stage_hands_on);
   tcase_add_test (single, a_transfer_takes_as_long_as_it_says);
   tcase_add_test (single, what_a_pass_allocates_has_the_same_peak_and_the_same_sum);
   tcase_add_test (single, without_a_barrier_the_longest_rank_is_the_step);

@@ -747,8 +747,8 @@ END_TEST
 /* MODELLING 7.6: unequal stages are simulated, not summed: 45 is sum (F + B) + (m - 1) max (F + B). */
 START_TEST (unequal_stages)
 {
-  static const struct { double f[4], makespan; } cases[] = {
-    { { 1, 1, 1, 1.5 }, 45 }, { { 1.5, 1, 1, 1 }, 40.5 }, { { 1.2, 1, 1, 1.5 }, 45.6 },
+  static const struct { double f[4], makespan, gpipe; } cases[] = {
+    { { 1, 1, 1, 1.5 }, 45, 45 }, { { 1.5, 1, 1, 1 }, 40.5, 45 }, { { 1.2, 1, 1, 1.5 }, 45.6, 45.6 },
   };
   const ScScheduleShape s = { 4, 1, 8, 4 };
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
@@ -760,8 +760,88 @@ START_TEST (unequal_stages)
           c.input[k] = c.weight[k] = cases[i].f[k / 8];
         }
       ck_assert_double_eq_tol (makespan (&sc_schedule_1f1b, &s, &c), cases[i].makespan, 1e-12 * cases[i].makespan);
+      ck_assert_double_eq_tol (makespan (&sc_schedule_gpipe, &s, &c), cases[i].gpipe, 1e-12 * cases[i].gpipe);
       costs_clear (&c);
     }
+}
+END_TEST
+
+/* MODELLING 7.6: GPipe takes the sum over stages and (m - 1) times the slowest, down and up, whatever the stages cost.  1F1B has no such form. */
+START_TEST (gpipe_of_unequal_stages_has_a_closed_form)
+{
+  guint64 x = 88172645463325252u;
+  for (guint n = 0; n < 2000; n++)
+    {
+      const ScScheduleShape s = { 1 + (guint) (next_random (&x) % 8), 1, 1 + (guint) (next_random (&x) % 16), 1 };
+      Costs c = costs_new (&s, 0, 0, 0);
+      double sum = 0, most_forward = 0, most_backward = 0;
+      for (guint j = 0; j < s.p; j++)
+        {
+          const double f = (double) (1 + next_random (&x) % 9), b = (double) (2 + next_random (&x) % 9);
+          sum += f + b;
+          most_forward = MAX (most_forward, f);
+          most_backward = MAX (most_backward, b);
+          for (guint k = 0; k < s.m; k++)
+            {
+              c.forward[j * s.m + k] = f;
+              c.input[j * s.m + k] = b - 1;
+              c.weight[j * s.m + k] = 1;
+            }
+        }
+      ck_assert_double_eq (makespan (&sc_schedule_gpipe, &s, &c), sum + (s.m - 1) * (most_forward + most_backward));
+      costs_clear (&c);
+    }
+}
+END_TEST
+
+/* 7.8, 5: an order that stays, with transfers that take longer. */
+static void
+check_latency (const ScSchedule *row, const ScScheduleShape *s)
+{
+  if ((s->p * 7 + s->v * 3 + s->m) % 3 != 0) /* a third of the grid */
+    return;
+  Costs c = random_costs (s, s->p + s->m, 0);
+  g_autoptr (ScOrders) o = orders_for (row, s, &c);
+  double before = 0;
+  for (double latency = 0; latency <= 8; latency = 2 * latency + 0.5)
+    {
+      const ScScheduleCosts costs = { .forward = c.forward, .input = c.input, .weight = c.weight, .microbatches = s->m, .latency = latency };
+      const double now = sc_orders_replay (o, &costs, NULL, NULL);
+      check_shape (now >= before && now > 0);
+      before = now;
+    }
+  costs_clear (&c);
+}
+
+START_TEST (longer_transfers_never_shorten_a_step)
+{
+  for_each_shape (sc_schedule_all ()[_i], check_latency);
+}
+END_TEST
+
+/* 7.8, 7: one micro-batch walks through all stages and back; where backwards are split, weights are made beside the way up. */
+START_TEST (one_microbatch_takes_the_sum_or_less_where_backwards_are_split)
+{
+  const ScSchedule *const row = sc_schedule_all ()[_i];
+  for (guint p = 1; p <= 6; p++)
+    for (guint v = 1; v <= 3; v++)
+      {
+        const ScScheduleShape s = { p, v, 1, p };
+        if (row->refuse (&s) != NULL)
+          continue;
+        Costs c = random_costs (&s, p + v, 0.5);
+        g_autoptr (Replay) r = replay_new (row, &s, &c);
+        double sum = 0;
+        for (guint i = 0; i < p * v; i++)
+          sum += cost_of (&c, SC_PASS_FORWARD, i) + cost_of (&c, SC_PASS_BACKWARD, i);
+        for (guint j = 1; j < p * v; j++)
+          sum += rank_of (r->orders, j, 0) != rank_of (r->orders, j - 1, 0) ? 2 * 0.5 : 0;
+        if (!sc_orders_split (r->orders))
+          ck_assert_double_eq (r->makespan, sum);
+        else
+          ck_assert_double_le (r->makespan, sum);
+        costs_clear (&c);
+      }
 }
 END_TEST
 
@@ -977,6 +1057,8 @@ schedule_suite (void)
   tcase_set_timeout (every, 120);
   tcase_add_loop_test (every, every_chunk_and_microbatch_has_one_forward_and_then_one_backward_or_its_parts, 0, N_ROWS);
   tcase_add_loop_test (every, every_order_executes_under_any_costs_and_latency, 0, N_ROWS);
+  tcase_add_loop_test (every, longer_transfers_never_shorten_a_step, 0, N_ROWS);
+  tcase_add_loop_test (every, one_microbatch_takes_the_sum_or_less_where_backwards_are_split, 0, N_ROWS);
   tcase_add_loop_test (every, spans_are_those_of_the_replay, 0, N_ROWS);
   tcase_add_loop_test (every, as_many_microbatches_are_held_as_the_row_says, 0, N_ROWS);
   tcase_add_loop_test (every, equal_stages_idle_as_the_closed_form_says, 0, N_ROWS);
@@ -992,6 +1074,7 @@ schedule_suite (void)
   tcase_add_test (hand, makespan_and_idle_of_the_cost_sets);
   tcase_add_test (hand, latency_of_free_transfers_adds_what_was_derived);
   tcase_add_test (hand, unequal_stages);
+  tcase_add_test (hand, gpipe_of_unequal_stages_has_a_closed_form);
   tcase_add_test (hand, llama3_bubble_ratio);
   tcase_add_loop_test (hand, the_public_schedulers_results_come_out, 0, G_N_ELEMENTS (references));
   tcase_add_test (hand, memory_limits_are_kept);

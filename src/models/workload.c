@@ -39,6 +39,8 @@ sc_workload_free (ScWorkload *workload)
   sc_packing_free (workload->packing);
   g_free (workload->model.name);
   g_free (workload->plan.stage_layers);
+  g_free (workload->plan.pipeline_layout);
+  g_free (workload->plan.stage_mtp);
   g_free (workload->plan.microbatch_factors);
   for (guint pass = 0; pass < SC_N_PASSES; pass++)
     g_free (workload->plan.profile.seconds[pass]);
@@ -595,19 +597,23 @@ check_stages (const ScWorkload *workload, GError **error)
                      n, layers, slots > layers ? " beside the slots of embedding and loss" : "");
       return TRUE;
     }
+  const char *key = plan->pipeline_layout != NULL ? "pipeline_layout" : "stage_layers";
   if (plan->account_for_embedding || plan->account_for_loss)
-    return fail (error, "/plan/stage_layers: found with account_for_embedding or account_for_loss, expected one or the "
-                        "other");
-  guint64 sum = 0;
+    return fail (error, "/plan/%s: found with account_for_embedding or account_for_loss, expected one or the other", key);
+  guint64 sum = 0, mtp = 0;
   for (guint i = 0; i < n; i++)
     {
       sum += plan->stage_layers[i];
-      if (plan->stage_layers[i] == 0 && i > 0 && i + 1 < n)
+      mtp += plan->stage_mtp != NULL ? plan->stage_mtp[i] : 0;
+      if (plan->stage_layers[i] == 0 && i > 0 && i + 1 < n && plan->pipeline_layout == NULL) /* a layout says || on purpose */
         return fail (error, "/plan/stage_layers/%u: found 0, expected at least 1 but on the first and the last stage",
                      i);
     }
   if (sum != layers)
-    return fail (error, "/plan/stage_layers: the stages have %" G_GUINT64_FORMAT " layers, the model %u", sum, layers);
+    return fail (error, "/plan/%s: the stages have %" G_GUINT64_FORMAT " layers, the model %u", key, sum, layers);
+  if (plan->pipeline_layout != NULL && mtp != workload->model.mtp_layers)
+    return fail (error, "/plan/pipeline_layout: found %" G_GUINT64_FORMAT " m, but the model has %u modules that predict further tokens (mtp_layers)",
+                 mtp, workload->model.mtp_layers);
   return TRUE;
 }
 

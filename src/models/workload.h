@@ -137,6 +137,8 @@ typedef struct
   ScOrders   *schedule_table;    /* ... and the order, owned */
   guint       microbatch_group;  /* interleaved: micro-batches per chunk and turn [G]; default pp */
   guint      *stage_layers;      /* [pp * vpp] layers of virtual stage j, owned; NULL: balanced */
+  char       *pipeline_layout;   /* where they are from, owned; NULL: given as they are, or not */
+  guint      *stage_mtp;         /* [pp * vpp] multi-token prediction modules of virtual stage j, as the layout says, owned; or NULL */
   gboolean    account_for_embedding; /* balanced split: the embedding counts as a layer's slot */
   gboolean    account_for_loss;      /* balanced split: the head and loss count as a layer's slot */
   ScRecompute recompute;         /* models/recompute.h */
