@@ -32,8 +32,8 @@ append_shares (const ScSummary *s, double least, GString *out)
   for (guint i = 0; i < s->n_stages; i++)
     for (ScTimeKind k = 0; k < SC_N_TIMES; k++)
       share[k] += percent ((double) s->stages[i].time[k], (double) s->step) / s->n_stages;
-  share[SC_TIME_FORWARD] += share[SC_TIME_BACKWARD];
-  share[SC_TIME_BACKWARD] = 0;
+  share[SC_TIME_FORWARD] += share[SC_TIME_BACKWARD] + share[SC_TIME_WEIGHT];
+  share[SC_TIME_BACKWARD] = share[SC_TIME_WEIGHT] = 0;
   for (gboolean first = TRUE;; first = FALSE)
     {
       ScTimeKind best = 0;
@@ -142,6 +142,7 @@ static const struct
 } time_headings[SC_N_TIMES] = {
   [SC_TIME_FORWARD] = { "forward", "fwd" },
   [SC_TIME_BACKWARD] = { "backward", "bwd" },
+  [SC_TIME_WEIGHT] = { "weights", "wgrad" },
   [SC_TIME_RECOMPUTE] = { "recompute", "recomp" },
   [SC_TIME_OPTIMIZER] = { "optimizer", "optim" },
   [SC_TIME_COMM_TP] = { "TP comm", "TP" },

@@ -67,22 +67,14 @@ typedef struct
   Cell   *cells;    /* [n_cells] */
 } Row;
 
-static gboolean
-is_weight (const ScSummary *summary, const ScSegment *segment)
-{
-  if (segment->kind != SC_TIME_BACKWARD || segment->op == SC_NONE)
-    return FALSE;
-  const ScOpInfo info = sc_info_unpack (g_array_index (summary->program->ops, ScOp, segment->op).info);
-  return info.phase == 3 && info.microbatch != SC_INFO_NO_MICROBATCH;
-}
-
 static Ink
-ink_of (const ScSummary *summary, const ScSegment *segment)
+ink_of (const ScSegment *segment)
 {
   switch (segment->kind)
     {
     case SC_TIME_FORWARD: return INK_FORWARD;
-    case SC_TIME_BACKWARD: return is_weight (summary, segment) ? INK_WEIGHT : INK_BACKWARD;
+    case SC_TIME_BACKWARD: return INK_BACKWARD;
+    case SC_TIME_WEIGHT: return INK_WEIGHT;
     case SC_TIME_RECOMPUTE: return INK_RECOMPUTE;
     case SC_TIME_OPTIMIZER: return INK_OPTIMIZER;
     case SC_TIME_COMM_TP:
@@ -108,7 +100,7 @@ segment_block (const ScSummary *summary, const ScSegment *segment, Block *ret_bl
   if (info.microbatch == SC_INFO_NO_MICROBATCH)
     return FALSE;
   *ret_block = (Block) { .from = segment->from, .to = segment->to, .microbatch = info.microbatch, .chunk = info.chunk,
-                         .ink = segment->kind == SC_TIME_FORWARD ? INK_FORWARD : is_weight (summary, segment) ? INK_WEIGHT : INK_BACKWARD };
+                         .ink = segment->kind == SC_TIME_FORWARD ? INK_FORWARD : segment->kind == SC_TIME_WEIGHT ? INK_WEIGHT : INK_BACKWARD };
   return TRUE;
 }
 
@@ -166,7 +158,7 @@ row_fill_cells (const ScSummary *summary, Row *row, guint n_cells)
       for (guint k = s; k < row->segments->len && g_array_index (row->segments, ScSegment, k).from < to; k++)
         {
           const ScSegment *segment = &g_array_index (row->segments, ScSegment, k);
-          cell->time[ink_of (summary, segment)] += overlap (segment->from, segment->to, from, to);
+          cell->time[ink_of (segment)] += overlap (segment->from, segment->to, from, to);
         }
       cell->block = NO_BLOCK;
       while (b < row->blocks->len && g_array_index (row->blocks, Block, b).to <= from)

@@ -381,7 +381,8 @@ check_random (const ScSchedule *row, guint64 *x)
               busy += runs * (ms[j] + ms[n + j] + ms[2 * n + j]) * MS;
             }
           const ScTime *const time = s->classes[k].time;
-          ck_assert_double_eq_tol (sc_time_to_s (time[SC_TIME_FORWARD] + time[SC_TIME_BACKWARD]), busy, 1e-6 * busy);
+          ck_assert_double_eq_tol (sc_time_to_s (time[SC_TIME_FORWARD] + time[SC_TIME_BACKWARD] + time[SC_TIME_WEIGHT]), busy, 1e-6 * busy);
+          ck_assert ((time[SC_TIME_WEIGHT] > 0) == sc_orders_split (s->orders));
           for (guint kind = 0; kind < SC_N_TIMES; kind++)
             ck_assert_int_ge (time[kind], 0);
         }

@@ -10,6 +10,7 @@ static const struct
   const char *name, *label;
 } times[] = {
   [SC_TIME_FORWARD] = { "forward", "forward" },       [SC_TIME_BACKWARD] = { "backward", "backward" },
+  [SC_TIME_WEIGHT] = { "weight_gradients", "weight gradients" },
   [SC_TIME_RECOMPUTE] = { "recompute", "recompute" }, [SC_TIME_OPTIMIZER] = { "optimizer", "optimizer" },
   [SC_TIME_COMM_TP] = { "exposed_tp", "exposed TP" }, [SC_TIME_COMM_CP] = { "exposed_cp", "exposed CP" },
   [SC_TIME_COMM_EP] = { "exposed_ep", "exposed EP" }, [SC_TIME_COMM_PP] = { "exposed_pp", "exposed PP" },

@@ -8,7 +8,8 @@
 typedef enum
 {
   SC_TIME_FORWARD,
-  SC_TIME_BACKWARD,
+  SC_TIME_BACKWARD, /* whole, or where it is split its input gradients ... */
+  SC_TIME_WEIGHT,   /* ... and its weight gradients */
   SC_TIME_RECOMPUTE,
   SC_TIME_OPTIMIZER,
   SC_TIME_COMM_TP, /* exposed communication, by group kind */

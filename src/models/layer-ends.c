@@ -172,7 +172,7 @@ sc_embedding_backward_input (const ScLayerShape *shape, GArray *items)
 void
 sc_embedding_backward_weight (const ScLayerShape *shape, GArray *items)
 {
-  Pass p = ends_pass (shape, items, SC_TIME_BACKWARD);
+  Pass p = ends_pass (shape, items, SC_TIME_WEIGHT);
   embedding_weights (&p);
   sc_pass_mem (&p, SC_MEM_ACTIVATIONS, -embedding_saved_for_weights (&p));
 }
@@ -353,7 +353,7 @@ sc_head_backward_input (const ScLayerShape *shape, GArray *items)
 void
 sc_head_backward_weight (const ScLayerShape *shape, GArray *items)
 {
-  Pass p = ends_pass (shape, items, SC_TIME_BACKWARD);
+  Pass p = ends_pass (shape, items, SC_TIME_WEIGHT);
   p.part = PART_WEIGHT;
   const double width = vocab_rank (&p);
   logits_bias_gradient (&p, p.t * width);

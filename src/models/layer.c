@@ -310,7 +310,7 @@ sc_layer_backward_input (const ScLayerShape *shape, GArray *items)
 void
 sc_layer_backward_weight (const ScLayerShape *shape, GArray *items)
 {
-  Pass p = sc_pass_new (shape, items, SC_TIME_BACKWARD);
+  Pass p = sc_pass_new (shape, items, SC_TIME_WEIGHT);
   p.part = PART_WEIGHT;
   static const Half order[2][2] = { { MLP_HALF, ATTENTION_HALF }, { ATTENTION_HALF, MLP_HALF } };
   const gboolean shared = p.model->parallel_attention && p.model->layer_norms == 1;

@@ -288,7 +288,7 @@ static void
 put_segment (Lower *l, const Segment *s, guint phase, gboolean last, Lead *lead)
 {
   /* What is repeated comes before what needs it. */
-  static const ScTimeKind order[] = { SC_TIME_RECOMPUTE, SC_TIME_FORWARD, SC_TIME_BACKWARD };
+  static const ScTimeKind order[] = { SC_TIME_RECOMPUTE, SC_TIME_FORWARD, SC_TIME_WEIGHT, SC_TIME_BACKWARD };
   for (guint i = 0; i < G_N_ELEMENTS (order); i++)
     {
       const ScTimeKind time = order[i];

@@ -39,7 +39,7 @@ host_s (const Lower *l, ScTimeKind time, double host_factor)
 {
   const ScFramework *const fw = l->in->workload->framework;
   const gboolean python = time == SC_TIME_FORWARD || time == SC_TIME_RECOMPUTE;
-  if (l->plan->cuda_graphs && (python || time == SC_TIME_BACKWARD))
+  if (l->plan->cuda_graphs && (python || time == SC_TIME_BACKWARD || time == SC_TIME_WEIGHT))
     return MIN (GRAPH_KERNEL_S, fw->host_backward_s * host_factor);
   return (python ? fw->host_forward_s : fw->host_backward_s) * host_factor;
 }

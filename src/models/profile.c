@@ -61,7 +61,7 @@ sc_profile_replace (GArray *items, ScPass pass, double seconds)
     }
   for (guint k = 0; k < SC_N_MEMS; k++)
     sum[k] -= before[k];
-  const ScTimeKind time = pass == SC_PASS_FORWARD ? SC_TIME_FORWARD : SC_TIME_BACKWARD;
+  const ScTimeKind time = pass == SC_PASS_FORWARD ? SC_TIME_FORWARD : pass == SC_PASS_WEIGHT ? SC_TIME_WEIGHT : SC_TIME_BACKWARD;
   g_array_set_size (items, 0);
   put_memory (items, before, time);
   const ScItem kernel = { .kind = SC_ITEM_KERNEL, .time = time,
