@@ -614,6 +614,9 @@ check_stages (const ScWorkload *workload, GError **error)
   if (plan->pipeline_layout != NULL && mtp != workload->model.mtp_layers)
     return fail (error, "/plan/pipeline_layout: found %" G_GUINT64_FORMAT " m, but the model has %u modules that predict further tokens (mtp_layers)",
                  mtp, workload->model.mtp_layers);
+  for (guint i = 0; mtp > 0 && plan->stage_mtp != NULL && i + 1 < n; i++)
+    if (plan->stage_mtp[i] > 0)
+      return fail (error, "/plan/pipeline_layout: found m on stage %u, expected it with L on stage %u, where it is simulated", i, n - 1);
   return TRUE;
 }
 
