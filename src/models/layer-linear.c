@@ -52,6 +52,14 @@ sc_pass_cast_kept (Pass *p, gboolean wide, double elements)
     sc_pass_cast (p, "cast of input", elements);
 }
 
+/* What is kept narrow, from its repeated origin; else its weight gradient casts it. */
+void
+sc_pass_cast_again (Pass *p, gboolean fused, double elements)
+{
+  if (!p->fw->fp8_keeps_wide)
+    sc_pass_cast_input (p, fused, elements);
+}
+
 static double
 gradient_copies (const Pass *p, double elements)
 {
@@ -182,6 +190,7 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
     {
       sc_pass_temp (p, gathered); /* the input's rows, gathered again for the weight gradient */
       sc_pass_collective (p, kind, SC_COMM_TP, SC_COLL_ALL_GATHER, l->regather, input);
+      sc_pass_in_buffers (p);
     }
   sc_pass_temp (p, held);
   sc_pass_gemm (p, l->dgrad, SC_GEMM_NN, p->t, n_in, n_out);
@@ -190,7 +199,10 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
   if (p->sp)
     sc_pass_temp (p, own);
   if (async)
-    sc_pass_collective (p, kind, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, full);
+    {
+      sc_pass_collective (p, kind, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, full);
+      sc_pass_in_buffers (p);
+    }
   sc_pass_weight_gradient (p, l, n_out, n_in);
   if (async)
     sc_pass_wait (p, SC_COMM_TP);

@@ -105,6 +105,11 @@ grouped_weight_gradient (Pass *p, const Grouped *g, double n_out, double n_in)
     }
   k.accumulate = FALSE;
   k.bytes += in_use * (p->e - 8);
+  if (!sc_pass_adds_gradients (p)) /* what the product makes is the gradient */
+    {
+      sc_pass_linear_kernel (p, k);
+      return;
+    }
   sc_pass_temp (p, p->e * weights);
   sc_pass_linear_kernel (p, k);
   sc_pass_elementwise (p, g->add, (p->e + 2 * p->grad) * weights);
@@ -271,7 +276,31 @@ activation_forward (Pass *p)
 {
   const double in = p->model->gated_mlp ? 2 : 1, b = p->e * p->f_e * p->rows;
   sc_pass_born (p, MOE_FC2_IN);
+  if (!p->fw->fused_gelu)
+    {
+      sc_pass_elementwise (p, p->model->gated_mlp ? "experts silu" : "experts gelu", 2 * b);
+      if (p->model->gated_mlp)
+        sc_pass_elementwise (p, "experts gate", 3 * b);
+      sc_pass_elementwise (p, "experts probabilities", 2 * b + 4 * p->rows);
+      return;
+    }
   sc_pass_operation (p, "experts activation", p->model->gated_mlp ? SC_OP_SWIGLU : SC_OP_GELU, (in + 1) * b + 4 * p->rows, 0);
+}
+
+static void
+activation_backward (Pass *p)
+{
+  const double in = p->model->gated_mlp ? 2 : 1, b = p->e * p->f_e * p->rows;
+  if (!p->fw->fused_gelu)
+    sc_pass_elementwise (p, "experts probabilities backward", 3 * b + 8 * p->rows);
+  if (p->fw->fused_gelu || !p->model->gated_mlp)
+    {
+      sc_pass_operation (p, "experts activation backward", p->model->gated_mlp ? SC_OP_SWIGLU_BACKWARD : SC_OP_GELU_BACKWARD,
+                         (1 + 2 * in) * b + (p->fw->fused_gelu ? 8 * p->rows : 0), 0);
+      return;
+    }
+  sc_pass_elementwise (p, "experts gate backward", 5 * b);
+  sc_pass_elementwise (p, "experts silu backward", 3 * b);
 }
 
 static void
@@ -309,6 +338,7 @@ experts_backward (Pass *p)
     {
       p->time = SC_TIME_RECOMPUTE;
       activation_forward (p);
+      sc_pass_cast_again (p, TRUE, p->f_e * p->rows);
       p->time = SC_TIME_BACKWARD;
     }
   cast_at_experts (p);
@@ -320,8 +350,7 @@ experts_backward (Pass *p)
   sc_pass_temp_of_weights (p, -row_bytes (p, p->rows));
   sc_pass_spent_on_weights (p, MOE_FC2_IN);
   sc_pass_temp (p, in * b);
-  sc_pass_operation (p, "experts activation backward", p->model->gated_mlp ? SC_OP_SWIGLU_BACKWARD : SC_OP_GELU_BACKWARD,
-                     (1 + 2 * in) * b + 8 * p->rows, 0);
+  activation_backward (p);
   sc_pass_temp (p, -b);
   sc_pass_spent (p, MOE_FC1_OUT);
   sc_pass_cast (p, "cast of gradient", fc1_width (p) * p->rows);
@@ -343,24 +372,70 @@ gate_shared (Pass *p)
   if (!p->model->shared_gate)
     return;
   sc_pass_born (p, SHARED_OUT);
-  sc_pass_elementwise (p, "shared gate", 3 * sc_pass_rows_bytes (p));
+  sc_pass_reduction (p, "shared gate score", sc_pass_rows_bytes (p)); /* a row of weights times each token */
+  sc_pass_elementwise (p, "shared gate", 2 * sc_pass_rows_bytes (p));
   sc_pass_used (p, SHARED_OUT);
+}
+
+/* Beside the exchanges Megatron's SharedExpertMLP gathers and sums by itself. */
+static gboolean
+shared_without_buffers (Pass *p)
+{
+  const gboolean before = p->buffers;
+  p->buffers = before && !p->plan->moe_shared_overlap;
+  return before;
+}
+
+static void
+shared_up_forward (Pass *p)
+{
+  const gboolean buffers = shared_without_buffers (p);
+  sc_pass_mlp_up_forward (p);
+  p->buffers = buffers;
 }
 
 static void
 shared_down_forward (Pass *p)
 {
+  const gboolean buffers = shared_without_buffers (p);
   sc_pass_mlp_down_forward (p);
+  p->buffers = buffers;
   gate_shared (p);
+}
+
+/* Leaves what goes into the shared experts, a temporary: the output gradient itself is the routed ones' and the residual's, too.
+ * Autograd multiplies it once by the gate and once by the output, of which it takes sums by token; these times the gate's weights are
+ * added to the input's gradient, times the input they are the weights' gradient. */
+static void
+shared_gate_backward (Pass *p)
+{
+  const double b = sc_pass_rows_bytes (p);
+  sc_pass_temp (p, b);
+  sc_pass_elementwise (p, "shared gate backward", 5 * b);
+  sc_pass_reduction (p, "shared gate score backward", b);
+  sc_pass_elementwise (p, "shared gate dgrad", 3 * b);
+  sc_pass_reduction (p, "shared gate wgrad", b);
 }
 
 static void
 shared_down_backward (Pass *p)
 {
-  if (p->model->shared_gate) /* in place */
-    sc_pass_elementwise (p, "shared gate backward", 4 * sc_pass_rows_bytes (p));
+  if (p->model->shared_gate)
+    shared_gate_backward (p);
   sc_pass_spent (p, SHARED_OUT);
+  const gboolean buffers = shared_without_buffers (p);
   sc_pass_mlp_down_backward (p);
+  p->buffers = buffers;
+  if (p->model->shared_gate)
+    sc_pass_temp (p, -sc_pass_rows_bytes (p));
+}
+
+static void
+shared_up_backward (Pass *p)
+{
+  const gboolean buffers = shared_without_buffers (p);
+  sc_pass_mlp_up_backward (p);
+  p->buffers = buffers;
 }
 
 static void
@@ -373,7 +448,7 @@ add_shared (Pass *p, const char *name)
 void
 sc_pass_shared_again (Pass *p, gboolean to_end)
 {
-  sc_pass_mlp_up_forward (p);
+  shared_up_forward (p);
   if (!to_end && !p->model->shared_gate) /* whose backward needs what it multiplied */
     return;
   shared_down_forward (p);
@@ -386,14 +461,14 @@ sc_pass_moe_forward (Pass *p, gboolean to_end)
   static const Tensor moe_in = MOE_IN;
   const gboolean beside = overlaps_shared (p), before = has_shared (p) && !beside, gate = has_shared (p) && p->model->shared_gate;
   if (before)
-    sc_pass_mlp_up_forward (p);
+    shared_up_forward (p);
   if (before && (to_end || gate))
     shared_down_forward (p);
   router_forward (p);
   cast_before_exchange (p);
   sc_pass_temp (p, row_bytes (p, p->sent));
   sc_pass_operation (p, "permute", SC_OP_PERMUTE, sc_pass_rows_bytes (p) + row_bytes (p, p->sent), 0);
-  rows_to_experts (p, &dispatch, &moe_in, beside ? sc_pass_mlp_up_forward : NULL);
+  rows_to_experts (p, &dispatch, &moe_in, beside ? shared_up_forward : NULL);
   sc_pass_used (p, NORM2_OUT);
   experts_up_forward (p);
   if (!to_end && !gate)
@@ -421,7 +496,7 @@ sc_pass_moe_backward (Pass *p)
     sc_pass_residual_done (p);
   rows_to_experts (p, &combine_back, NULL, beside ? shared_down_backward : NULL);
   experts_backward (p);
-  rows_from_experts (p, &dispatch_back, beside ? sc_pass_mlp_up_backward : NULL);
+  rows_from_experts (p, &dispatch_back, beside ? shared_up_backward : NULL);
   sc_pass_temp (p, sc_pass_rows_bytes (p));
   sc_pass_operation (p, "permute backward", SC_OP_PERMUTE, sc_pass_rows_bytes (p) + row_bytes (p, p->sent), 0);
   sc_pass_temp (p, -row_bytes (p, p->sent));
@@ -431,7 +506,7 @@ sc_pass_moe_backward (Pass *p)
   if (after)
     {
       shared_down_backward (p);
-      sc_pass_mlp_up_backward (p);
+      shared_up_backward (p);
     }
   if (has_shared (p))
     {
@@ -451,6 +526,8 @@ sc_pass_moe_weights (Pass *p)
   grouped_weight_gradient (p, &grouped_fc1, fc1_width (p), p->h);
   sc_pass_temp (p, -p->e * fc1_width (p) * p->rows);
   sc_pass_spent (p, MOE_IN);
+  const gboolean buffers = shared_without_buffers (p);
   if (has_shared (p))
     sc_pass_mlp_weights (p);
+  p->buffers = buffers;
 }
