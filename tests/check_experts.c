@@ -502,6 +502,53 @@ START_TEST (passes_free_what_they_take)
 }
 END_TEST
 
+/* DeepEP takes tokens, and brings each once, however many of the rank's experts it is for. */
+START_TEST (a_dispatcher_of_tokens_permutes_where_they_arrive)
+{
+  ScWorkload w = deepseek_v3 ();
+  w.plan.ep = 8;
+  w.plan.moe_dispatcher = SC_DISPATCHER_DEEPEP;
+  const double once = 8 * (1 - exp (lgamma (225) - lgamma (217) + lgamma (249) - lgamma (257))) / 8; /* of 8 copies: C(224, 8) / C(256, 8) miss a rank */
+  ck_assert_double_eq_tol (sc_experts_rank_share (&w.model, &w.plan, 8), once, 1e-9);
+  static const struct
+  {
+    Lister pass;
+    const char *before, *behind, *to, *from;
+  } passes[] = { { sc_layer_forward, "dispatch", "combine", "permute", "unpermute" },
+                 { sc_layer_backward, "combine backward", "dispatch backward", "unpermute backward", "permute backward" } };
+  for (guint i = 0; i < G_N_ELEMENTS (passes); i++)
+    {
+      g_autoptr (GArray) items = list (&w, 3, passes[i].pass);
+      const char *const order[] = { passes[i].before, passes[i].to, passes[i].from, passes[i].behind };
+      guint next = 0;
+      for (guint k = 0; k < items->len && next < 4; k++)
+        {
+          const ScItem *item = &g_array_index (items, ScItem, k);
+          const char *const name = item->kind == SC_ITEM_KERNEL ? item->kernel.name : item->name;
+          next += item->kind != SC_ITEM_MEM && name != NULL && g_str_equal (name, order[next]);
+        }
+      ck_assert_uint_eq (next, 4);
+      ck_assert_double_eq_tol (kernel_named (items, passes[i].to)->bytes, 2.0 * 7168 * 4096 * 8 * (1 + once), 1);
+      ck_assert_ptr_null (kernel_named (items, "sort by expert"));
+    }
+}
+END_TEST
+
+START_TEST (rows_that_go_out_cast_are_narrow_all_the_way)
+{
+  ScWorkload w = deepseek_v3 ();
+  w.plan.precision = sc_precision_find ("fp8", "blockwise");
+  w.plan.moe_fp8_dispatch = TRUE;
+  g_autoptr (GArray) forward = list (&w, 3, sc_layer_forward);
+  g_autoptr (GArray) backward = list (&w, 3, sc_layer_backward);
+  const double cast = 1 + 4.0 / 128, rows = 7168.0 * 4096 * 8;
+  ck_assert_double_eq_tol (kernel_named (forward, "permute")->bytes, cast * rows * 9 / 8, 1);
+  ck_assert_double_eq_tol (kernel_named (forward, "sort by expert")->bytes, cast * rows * 2, 1);
+  ck_assert_double_eq_tol (kernel_named (backward, "unpermute backward")->bytes, cast * rows * 9 / 8, 1);
+  ck_assert_double_eq_tol (kernel_named (backward, "permute backward")->bytes, 2 * rows * 9 / 8, 1); /* gradients come back as they are */
+}
+END_TEST
+
 /* The library has buffers for four products, of which a layer with latents and experts has the projection alone. */
 START_TEST (user_buffers_are_of_the_products_that_have_them)
 {
@@ -756,6 +803,8 @@ experts_suite (void)
   tcase_add_test (tc, prediction_of_more_tokens_executes_what_the_model_counts);
   tcase_add_test (tc, ranks_hold_all_parameters);
   tcase_add_test (tc, passes_free_what_they_take);
+  tcase_add_test (tc, a_dispatcher_of_tokens_permutes_where_they_arrive);
+  tcase_add_test (tc, rows_that_go_out_cast_are_narrow_all_the_way);
   tcase_add_test (tc, user_buffers_are_of_the_products_that_have_them);
   tcase_add_test (tc, a_single_gradient_of_experts_is_added_to_nothing);
   tcase_add_test (tc, repeated_ways_up_have_the_flops_that_are_reported);

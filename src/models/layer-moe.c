@@ -20,14 +20,14 @@ static const Linear linear_router = { "router", "router dgrad", "router wgrad", 
 /* One way of the rows: to the experts or back. */
 typedef struct
 {
-  const char *exchange, *gather, *scatter, *sort;
+  const char *exchange, *gather, *scatter, *sort, *permute;
   gboolean to_experts;
 } Way;
 
-static const Way dispatch = { "dispatch", "expert rows all-gather", NULL, "sort by expert", TRUE };
-static const Way combine = { "combine", NULL, "expert rows reduce", "unsort", FALSE };
-static const Way dispatch_back = { "dispatch backward", NULL, "expert rows gradient reduce", "unsort backward", FALSE };
-static const Way combine_back = { "combine backward", "expert rows gradient all-gather", NULL, "sort backward", TRUE };
+static const Way dispatch = { "dispatch", "expert rows all-gather", NULL, "sort by expert", "permute", TRUE };
+static const Way combine = { "combine", NULL, "expert rows reduce", "unsort", "unpermute", FALSE };
+static const Way dispatch_back = { "dispatch backward", NULL, "expert rows gradient reduce", "unsort backward", "permute backward", FALSE };
+static const Way combine_back = { "combine backward", "expert rows gradient all-gather", NULL, "sort backward", "unpermute backward", TRUE };
 
 static gboolean
 has_shared (const Pass *p)
@@ -54,11 +54,33 @@ fc1_width (const Pass *p)
   return (p->model->gated_mlp ? 2 : 1) * p->f_e;
 }
 
+/* DeepEP hands out each token once to a rank, however many of its experts are there: the receiver makes rows of tokens, and the combine
+ * adds up what comes back (deepseek-ai/DeepEP; Megatron-LM's flex dispatcher).  Ranks that share experts gather rows as ever. */
+static gboolean
+hands_out_tokens (const Pass *p)
+{
+  return p->plan->moe_dispatcher == SC_DISPATCHER_DEEPEP && p->plan->ep > 1 && p->plan->etp == 1;
+}
+
+/* What the exchange brings: rows, or tokens. */
+static double
+brought (const Pass *p)
+{
+  return p->arrived * (hands_out_tokens (p) ? sc_experts_rank_share (p->model, p->plan, p->plan->ep) : 1);
+}
+
+/* Rows that go to the experts may be cast. */
+static double
+way_bytes (const Pass *p, const Way *way, double rows)
+{
+  return (way->to_experts ? sc_experts_dispatch_bytes (p->plan) : p->e) * p->h * rows;
+}
+
 /* Rows arrive by sender; experts that are not alone on their rank want them by expert. */
 static gboolean
 sorts (const Pass *p)
 {
-  return p->plan->ep * p->plan->etp > 1 && p->model->experts > p->plan->ep;
+  return hands_out_tokens (p) || (p->plan->ep * p->plan->etp > 1 && p->model->experts > p->plan->ep);
 }
 
 /* ---- grouped products ---- */
@@ -151,7 +173,7 @@ cast_experts_weights (Pass *p, double n_out, double n_in)
 static double
 exchange_bytes (const Pass *p, const Way *way)
 {
-  return (way->to_experts ? sc_experts_dispatch_bytes (p->plan) : sc_dtype_bytes (p->plan->dtype)) * p->h * MAX (p->sent, p->arrived);
+  return way_bytes (p, way, MAX (p->sent, p->arrived));
 }
 
 static void
@@ -164,7 +186,31 @@ start_exchange (Pass *p, const Way *way, ScItemKind kind)
 static void
 sort_rows (Pass *p, const Way *way)
 {
-  sc_pass_operation (p, way->sort, SC_OP_PERMUTE, 2 * row_bytes (p, p->rows), 0);
+  if (hands_out_tokens (p))
+    sc_pass_operation (p, way->permute, SC_OP_PERMUTE, way_bytes (p, way, p->rows + brought (p)), 0);
+  else
+    sc_pass_operation (p, way->sort, SC_OP_PERMUTE, 2 * way_bytes (p, way, p->rows), 0);
+}
+
+/* From tokens to the rows that the dispatch takes, a temporary, if it takes rows. */
+static void
+permute (Pass *p, const Way *way)
+{
+  if (hands_out_tokens (p))
+    return;
+  sc_pass_temp (p, way_bytes (p, way, p->sent));
+  sc_pass_operation (p, way->permute, SC_OP_PERMUTE, way_bytes (p, way, p->t_sp + p->sent), 0);
+}
+
+/* From the rows that the combine brought back to tokens: a temporary. */
+static void
+unpermute (Pass *p, const Way *way)
+{
+  if (hands_out_tokens (p))
+    return;
+  sc_pass_temp (p, sc_pass_rows_bytes (p));
+  sc_pass_operation (p, way->permute, SC_OP_PERMUTE, way_bytes (p, way, p->t_sp + p->sent), 0);
+  sc_pass_temp (p, -way_bytes (p, way, p->sent));
 }
 
 /* From the rows that this rank has to hand out, a temporary that is spent, to those that its experts work on: a temporary, or @last,
@@ -173,14 +219,14 @@ static void
 rows_to_experts (Pass *p, const Way *way, const Tensor *last, void (*beside) (Pass *p))
 {
   const gboolean exchanged = p->plan->ep > 1, gathered = p->plan->etp > 1, sorted = sorts (p);
-  double now = row_bytes (p, p->sent);
+  double now = hands_out_tokens (p) ? 0 : way_bytes (p, way, p->sent);
   const guint n = exchanged + gathered + sorted;
   for (guint i = 0, left = n; i < 3; i++)
     {
       const gboolean here = i == 0 ? exchanged : i == 1 ? gathered : sorted;
       if (!here)
         continue;
-      const double next = row_bytes (p, i == 0 ? p->arrived : p->rows);
+      const double next = way_bytes (p, way, i == 0 ? brought (p) : p->rows);
       left--;
       if (left == 0 && last != NULL)
         sc_pass_born (p, *last);
@@ -215,7 +261,7 @@ rows_from_experts (Pass *p, const Way *way, void (*beside) (Pass *p))
 {
   if (sorts (p))
     {
-      sc_pass_temp (p, row_bytes (p, p->rows));
+      sc_pass_temp (p, row_bytes (p, hands_out_tokens (p) ? brought (p) : p->rows));
       sort_rows (p, way);
       sc_pass_temp (p, -row_bytes (p, p->rows));
     }
@@ -227,14 +273,14 @@ rows_from_experts (Pass *p, const Way *way, void (*beside) (Pass *p))
     }
   if (p->plan->ep == 1)
     return;
-  sc_pass_temp (p, row_bytes (p, p->sent));
+  sc_pass_temp (p, hands_out_tokens (p) ? sc_pass_rows_bytes (p) : row_bytes (p, p->sent));
   start_exchange (p, way, beside != NULL ? SC_ITEM_COLLECTIVE_START : SC_ITEM_COLLECTIVE);
   if (beside != NULL)
     {
       beside (p);
       sc_pass_wait (p, SC_COMM_EP);
     }
-  sc_pass_temp (p, -row_bytes (p, p->arrived));
+  sc_pass_temp (p, -row_bytes (p, brought (p)));
 }
 
 /* ---- the router ---- */
@@ -347,7 +393,7 @@ experts_backward (Pass *p)
   grouped (p, grouped_fc2.dgrad, SC_GEMM_NN, p->h, p->f_e);
   if (whole)
     grouped_weight_gradient (p, &grouped_fc2, p->h, p->f_e);
-  sc_pass_temp_of_weights (p, -row_bytes (p, p->rows));
+  sc_pass_temp_of_weights (p, -way_bytes (p, &combine_back, p->rows));
   sc_pass_spent_on_weights (p, MOE_FC2_IN);
   sc_pass_temp (p, in * b);
   activation_backward (p);
@@ -466,8 +512,7 @@ sc_pass_moe_forward (Pass *p, gboolean to_end)
     shared_down_forward (p);
   router_forward (p);
   cast_before_exchange (p);
-  sc_pass_temp (p, row_bytes (p, p->sent));
-  sc_pass_operation (p, "permute", SC_OP_PERMUTE, sc_pass_rows_bytes (p) + row_bytes (p, p->sent), 0);
+  permute (p, &dispatch);
   rows_to_experts (p, &dispatch, &moe_in, beside ? shared_up_forward : NULL);
   sc_pass_used (p, NORM2_OUT);
   experts_up_forward (p);
@@ -475,10 +520,8 @@ sc_pass_moe_forward (Pass *p, gboolean to_end)
     return;
   experts_down_forward (p);
   rows_from_experts (p, &combine, beside ? shared_down_forward : NULL);
-  sc_pass_temp (p, sc_pass_rows_bytes (p));
-  sc_pass_operation (p, "unpermute", SC_OP_PERMUTE, sc_pass_rows_bytes (p) + row_bytes (p, p->sent), 0);
+  unpermute (p, &combine);
   sc_pass_used (p, ROUTER_OUT);
-  sc_pass_temp (p, -row_bytes (p, p->sent));
   if (has_shared (p))
     add_shared (p, "shared experts add");
   if (!to_end)
@@ -490,16 +533,15 @@ sc_pass_moe_backward (Pass *p)
 {
   const gboolean beside = overlaps_shared (p), after = has_shared (p) && !beside;
   cast_before_exchange (p);
-  sc_pass_temp (p, row_bytes (p, p->sent));
-  sc_pass_operation (p, "unpermute backward", SC_OP_PERMUTE, sc_pass_rows_bytes (p) + row_bytes (p, p->sent), 0);
-  if (!has_shared (p))
+  permute (p, &combine_back);
+  if (!has_shared (p) && !hands_out_tokens (p))
     sc_pass_residual_done (p);
   rows_to_experts (p, &combine_back, NULL, beside ? shared_down_backward : NULL);
+  if (!has_shared (p) && hands_out_tokens (p))
+    sc_pass_residual_done (p);
   experts_backward (p);
   rows_from_experts (p, &dispatch_back, beside ? shared_up_backward : NULL);
-  sc_pass_temp (p, sc_pass_rows_bytes (p));
-  sc_pass_operation (p, "permute backward", SC_OP_PERMUTE, sc_pass_rows_bytes (p) + row_bytes (p, p->sent), 0);
-  sc_pass_temp (p, -row_bytes (p, p->sent));
+  unpermute (p, &dispatch_back);
   router_backward (p);
   sc_pass_operation (p, "expert gradients add", SC_OP_ADD, 3 * sc_pass_rows_bytes (p), 0);
   sc_pass_temp (p, -sc_pass_rows_bytes (p));
@@ -521,7 +563,7 @@ void
 sc_pass_moe_weights (Pass *p)
 {
   grouped_weight_gradient (p, &grouped_fc2, p->h, p->f_e);
-  sc_pass_temp (p, -row_bytes (p, p->rows));
+  sc_pass_temp (p, -way_bytes (p, &combine_back, p->rows));
   sc_pass_spent (p, MOE_FC2_IN);
   grouped_weight_gradient (p, &grouped_fc1, fc1_width (p), p->h);
   sc_pass_temp (p, -p->e * fc1_width (p) * p->rows);
