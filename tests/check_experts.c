@@ -549,6 +549,56 @@ START_TEST (rows_that_go_out_cast_are_narrow_all_the_way)
 }
 END_TEST
 
+START_TEST (rows_of_narrow_experts_are_filled_up_to_whole_scales)
+{
+  static double tokens[8] = { 3, 1, 1, 1, 1, 1, 1, 1 };
+  static const struct
+  {
+    const char *dtype;
+    guint64 rows;
+  } rows[] = { { NULL, 19661 }, { "fp8", 19664 }, { "mxfp8", 19680 } }; /* 0.3 x 65536, by 16, by 32 */
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      ScWorkload w = mixtral ();
+      w.plan.moe_tokens = tokens;
+      w.plan.moe_lines = 1;
+      w.plan.precision = rows[i].dtype != NULL ? sc_precision_find (rows[i].dtype, NULL) : NULL;
+      g_autoptr (GArray) items = list (&w, 0, sc_layer_forward);
+      ck_assert_uint_eq (kernel_named (items, "experts fc1")->largest, rows[i].rows);
+    }
+}
+END_TEST
+
+/* Bytes that are there for a while when a kernel runs. */
+static gint64
+temporary_at (const ScWorkload *w, Lister lister, const char *name)
+{
+  g_autoptr (GArray) items = list (w, 0, lister);
+  gint64 now = 0;
+  for (guint k = 0; k < items->len; k++)
+    {
+      const ScItem *item = &g_array_index (items, ScItem, k);
+      now += item->kind == SC_ITEM_MEM && item->mem == SC_MEM_TRANSIENT ? item->mem_bytes : 0;
+      if (item->kind == SC_ITEM_KERNEL && g_str_equal (item->kernel.name, name))
+        return now;
+    }
+  ck_abort_msg ("no %s", name);
+}
+
+/* Wide rows stand beside what is cast of them, by rows and by columns. */
+START_TEST (casts_of_rows_and_of_their_gradients_take_memory)
+{
+  const ScWorkload wide = mixtral ();
+  ScWorkload narrow = mixtral ();
+  narrow.plan.precision = sc_precision_find ("mxfp8", NULL);
+  const double rows = 8192, cast = narrow.plan.precision->cast_bytes;
+  const gint64 arrived = temporary_at (&narrow, sc_layer_forward, "cast of rows") - temporary_at (&wide, sc_layer_forward, "experts fc1");
+  const gint64 dgrad = temporary_at (&narrow, sc_layer_backward, "experts fc2 dgrad") - temporary_at (&wide, sc_layer_backward, "experts fc2 dgrad");
+  ck_assert_int_eq (arrived, (gint64) (2 * rows * 4096));
+  ck_assert_int_eq (dgrad, (gint64) (2 * cast * rows * 4096));
+}
+END_TEST
+
 /* The library has buffers for four products, of which a layer with latents and experts has the projection alone. */
 START_TEST (user_buffers_are_of_the_products_that_have_them)
 {
@@ -805,6 +855,8 @@ experts_suite (void)
   tcase_add_test (tc, passes_free_what_they_take);
   tcase_add_test (tc, a_dispatcher_of_tokens_permutes_where_they_arrive);
   tcase_add_test (tc, rows_that_go_out_cast_are_narrow_all_the_way);
+  tcase_add_test (tc, rows_of_narrow_experts_are_filled_up_to_whole_scales);
+  tcase_add_test (tc, casts_of_rows_and_of_their_gradients_take_memory);
   tcase_add_test (tc, user_buffers_are_of_the_products_that_have_them);
   tcase_add_test (tc, a_single_gradient_of_experts_is_added_to_nothing);
   tcase_add_test (tc, repeated_ways_up_have_the_flops_that_are_reported);

@@ -60,8 +60,8 @@ sc_pass_cast_again (Pass *p, gboolean fused, double elements)
     sc_pass_cast_input (p, fused, elements);
 }
 
-static double
-gradient_copies (const Pass *p, double elements)
+double
+sc_pass_copies (const Pass *p, double elements)
 {
   return p->precision != NULL ? p->precision->layouts * p->precision->cast_bytes * elements : 0;
 }
@@ -167,7 +167,7 @@ void
 sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_out)
 {
   const double full = full_bytes_of (p, n_in), own = rows_bytes_of (p, n_in), input = gathered_bytes_of (p, n_in);
-  const double copies = gradient_copies (p, n_out * p->t);
+  const double copies = sc_pass_copies (p, n_out * p->t);
   const gboolean async = p->split && (p->fw->async_tp_backward || sc_pass_overlaps (p));
   const double held = sc_pass_overlaps (p) ? 0 : full, gathered = sc_pass_overlaps (p) ? 0 : input; /* else in user buffers */
   const ScItemKind kind = async ? SC_ITEM_COLLECTIVE_START : SC_ITEM_COLLECTIVE;
@@ -252,7 +252,7 @@ void
 sc_pass_row_backward (Pass *p, const Linear *l, double n_in)
 {
   const gboolean chunks = sc_pass_overlaps (p), kept = p->part == PART_INPUT;
-  const double input = gathered_bytes_of (p, p->h), copies = p->sp ? 0 : gradient_copies (p, p->h * p->t);
+  const double input = gathered_bytes_of (p, p->h), copies = p->sp ? 0 : sc_pass_copies (p, p->h * p->t);
   const double gathered = !p->sp || (chunks && !kept) ? 0 : input; /* user buffers do not wait for the weights */
   sc_pass_temp (p, copies);
   sc_pass_cast (p, "cast of gradient", p->h * p->t_sp);

@@ -90,6 +90,8 @@ static ScKernel
 grouped_kernel (const Pass *p, const char *name, ScGemmLayout layout, double n_out, double n_in)
 {
   g_autoptr (ScExpertRows) r = sc_expert_rows_new (p->model, p->plan, (guint64) p->t_sp, p->shape->kind.routing);
+  for (guint i = 0; i < r->n && p->precision != NULL; i++) /* filled up to whole scales */
+    r->rows[i] = (r->rows[i] + sc_precision_unit (p->precision) - 1) / sc_precision_unit (p->precision) * sc_precision_unit (p->precision);
   return sc_kernel_grouped_gemm (name, sc_pass_gemm_dtype (p), layout, r->rows, r->n, (guint64) n_out, (guint64) n_in);
 }
 
@@ -146,6 +148,13 @@ cast_before_exchange (Pass *p)
 {
   if (p->plan->moe_fp8_dispatch && p->precision != NULL)
     sc_pass_operation (p, "cast of rows", SC_OP_QUANTISE, p->precision->effort * (p->precision->reads * p->e + p->precision->cast_bytes) * p->h * p->t_sp, 0);
+}
+
+/* Rows that arrive in plan.dtype and are kept cast. */
+static gboolean
+casts_on_arrival (const Pass *p)
+{
+  return p->precision != NULL && !p->plan->moe_fp8_dispatch && !p->fw->fp8_keeps_wide;
 }
 
 /* What the experts' products read of it there: rows that came cast are cast by columns for the weight gradient only. */
@@ -352,7 +361,11 @@ activation_backward (Pass *p)
 static void
 experts_up_forward (Pass *p)
 {
+  if (casts_on_arrival (p))
+    sc_pass_born (p, MOE_IN);
   cast_at_experts (p);
+  if (casts_on_arrival (p))
+    sc_pass_temp (p, -row_bytes (p, p->rows));
   cast_experts_weights (p, fc1_width (p), p->h);
   sc_pass_born (p, MOE_FC1_OUT);
   grouped (p, grouped_fc1.fprop, SC_GEMM_TN, fc1_width (p), p->h);
@@ -387,24 +400,30 @@ experts_backward (Pass *p)
       sc_pass_cast_again (p, TRUE, p->f_e * p->rows);
       p->time = SC_TIME_BACKWARD;
     }
+  /* by rows and by columns, of which the first may have come so */
+  const double copies = sc_pass_copies (p, p->h * p->rows) - (p->plan->moe_fp8_dispatch ? sc_pass_operand_bytes (p) * p->h * p->rows : 0);
+  sc_pass_temp (p, copies);
   cast_at_experts (p);
   cast_experts_weights (p, p->h, p->f_e);
   sc_pass_temp (p, b);
   grouped (p, grouped_fc2.dgrad, SC_GEMM_NN, p->h, p->f_e);
   if (whole)
     grouped_weight_gradient (p, &grouped_fc2, p->h, p->f_e);
+  sc_pass_temp (p, -copies);
   sc_pass_temp_of_weights (p, -way_bytes (p, &combine_back, p->rows));
   sc_pass_spent_on_weights (p, MOE_FC2_IN);
   sc_pass_temp (p, in * b);
   activation_backward (p);
   sc_pass_temp (p, -b);
   sc_pass_spent (p, MOE_FC1_OUT);
+  sc_pass_temp (p, sc_pass_copies (p, fc1_width (p) * p->rows));
   sc_pass_cast (p, "cast of gradient", fc1_width (p) * p->rows);
   cast_experts_weights (p, fc1_width (p), p->h);
   sc_pass_temp (p, row_bytes (p, p->rows));
   grouped (p, grouped_fc1.dgrad, SC_GEMM_NN, fc1_width (p), p->h);
   if (whole)
     grouped_weight_gradient (p, &grouped_fc1, fc1_width (p), p->h);
+  sc_pass_temp (p, -sc_pass_copies (p, fc1_width (p) * p->rows));
   sc_pass_temp_of_weights (p, -in * b);
   sc_pass_spent_on_weights (p, MOE_IN);
 }
@@ -513,7 +532,7 @@ sc_pass_moe_forward (Pass *p, gboolean to_end)
   router_forward (p);
   cast_before_exchange (p);
   permute (p, &dispatch);
-  rows_to_experts (p, &dispatch, &moe_in, beside ? shared_up_forward : NULL);
+  rows_to_experts (p, &dispatch, casts_on_arrival (p) ? NULL : &moe_in, beside ? shared_up_forward : NULL);
   sc_pass_used (p, NORM2_OUT);
   experts_up_forward (p);
   if (!to_end && !gate)

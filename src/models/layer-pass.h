@@ -130,6 +130,7 @@ ScDtype sc_pass_gemm_dtype (const Pass *p);                         /* of a line
 double  sc_pass_operand_bytes (const Pass *p);                       /* ... and bytes of an element of what they read */
 void sc_pass_linear_kernel (Pass *p, ScKernel k);                    /* one of those products */
 void sc_pass_cast (Pass *p, const char *name, double elements);      /* to that type, in all layouts; nothing where it is no other */
+double  sc_pass_copies (const Pass *p, double elements);             /* bytes of a gradient cast for the products, 0 where they read it as it is */
 double  sc_pass_kept_bytes (const Pass *p); /* of an element of a linear layer's input that waits for its weight gradient */
 void sc_pass_cast_input (Pass *p, gboolean fused, double elements); /* of a linear layer, unless what wrote it did that (@fused) */
 void sc_pass_cast_again (Pass *p, gboolean fused, double elements); /* the same of a repeated input that backward alone reads */
