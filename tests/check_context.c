@@ -513,6 +513,41 @@ START_TEST (user_buffers_take_the_place_of_gathered_rows)
 }
 END_TEST
 
+static double
+hold_of (const FixRun *r, const char *label)
+{
+  const ScProgram *const p = r->lowered->program;
+  for (guint32 i = 0; i < p->ops->len; i++)
+    {
+      const ScOp *const op = &g_array_index (p->ops, ScOp, i);
+      if (op->kind == SC_OP_CALL && g_str_equal (g_ptr_array_index (r->lowered->labels, op->label), label))
+        return g_array_index (p->calls, ScCall, op->arg).hold;
+    }
+  ck_abort_msg ("no %s", label);
+}
+
+/* Of the embedding and the logits NCCL takes what it always does. */
+START_TEST (only_user_buffers_take_their_sms)
+{
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 1, .gpus = 4 });
+  g_autoptr (ScWorkload) w = fix_workload ((FixPlan) { .layers = 1, .tp = 4, .sequence_parallel = TRUE });
+  w->plan.attention = SC_ATTENTION_UNFUSED;
+  double hold[2][4];
+  for (guint overlap = 0; overlap < 2; overlap++)
+    {
+      w->plan.tp_overlap = overlap;
+      g_autoptr (ScStepItems) items = sc_step_items_new (w);
+      g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+      static const char *const labels[] = { "logits all-gather", "embedding reduce", "qkv all-gather", "projection reduce" };
+      for (guint i = 0; i < 4; i++)
+        hold[overlap][i] = hold_of (r, labels[i]);
+    }
+  ck_assert_double_eq (hold[1][0], hold[0][0]);
+  ck_assert_double_eq (hold[1][1], hold[0][1]);
+  ck_assert_double_eq_tol (hold[1][3], 16 * hold[1][2], 1e-12);
+}
+END_TEST
+
 /* ---- more ranks than KV heads ---- */
 
 START_TEST (ranks_that_hold_one_kv_head_add_up_its_gradient)
@@ -639,6 +674,7 @@ context_suite (void)
   tcase_add_test (overlap, overlapped_products_take_the_worked_times);
   tcase_add_test (overlap, chunks_are_the_whole);
   tcase_add_test (overlap, each_product_overlaps_its_way);
+  tcase_add_test (overlap, only_user_buffers_take_their_sms);
   tcase_add_test (overlap, user_buffers_take_the_place_of_gathered_rows);
   suite_add_tcase (s, overlap);
   TCase *replicas = tcase_create ("replicas");

@@ -10,6 +10,7 @@
 #include "models/layer.h"
 #include "models/memory.h"
 #include "models/model.h"
+#include "models/precision.h"
 #include "models/recompute.h"
 #include "routing-csv.h"
 
@@ -487,6 +488,241 @@ START_TEST (ranks_hold_all_parameters)
 }
 END_TEST
 
+/* Rows that are dropped, exchanged in 8 bits, or not exchanged at all: a layer's passes free what they allocate. */
+START_TEST (passes_free_what_they_take)
+{
+  static double tokens[8] = { 8, 1, 1, 1, 1, 1, 2, 1 };
+  for (guint mask = 0; mask < 1 << 7; mask++)
+    for (guint ep = 1; ep <= 8; ep *= 2)
+      for (guint etp = 1; etp <= 2; etp++)
+        {
+          ScWorkload w = mixtral ();
+          w.plan.ep = ep;
+          w.plan.tp = w.plan.etp = etp;
+          w.plan.sequence_parallel = etp > 1;
+          w.plan.moe_tokens = mask & 1 ? tokens : NULL;
+          w.plan.moe_lines = 1;
+          w.plan.moe_capacity_factor = mask & 2 ? 1 : 0;
+          w.plan.moe_dispatcher = mask & 4 ? SC_DISPATCHER_DEEPEP : SC_DISPATCHER_ALL_TO_ALL;
+          w.model.shared_experts = mask & 8 ? 1 : 0;
+          w.model.shared_gate = mask & 16 && mask & 8;
+          w.plan.precision = mask & 32 ? sc_precision_find ("fp8", "blockwise") : NULL;
+          w.plan.moe_fp8_dispatch = mask & 64 && mask & 32;
+          static const Lister passes[2][3] = { { sc_layer_forward, sc_layer_backward, NULL },
+                                               { sc_layer_forward, sc_layer_backward_input, sc_layer_backward_weight } };
+          for (guint split = 0; split < 2; split++)
+            {
+              gint64 live[SC_N_MEMS] = { 0 };
+              for (guint i = 0; i < 3 && passes[split][i] != NULL; i++)
+                {
+                  g_autoptr (GArray) items = list (&w, 0, passes[split][i]);
+                  for (guint k = 0; k < items->len; k++)
+                    if (g_array_index (items, ScItem, k).kind == SC_ITEM_MEM)
+                      live[g_array_index (items, ScItem, k).mem] += g_array_index (items, ScItem, k).mem_bytes;
+                }
+              for (guint k = 0; k < SC_N_MEMS; k++)
+                ck_assert_msg (ABS (live[k]) <= 8, "case %u ep %u etp %u split %u: %" G_GINT64_FORMAT, mask, ep, etp, split, live[k]);
+            }
+        }
+}
+END_TEST
+
+/* DeepEP takes tokens, and brings each once, however many of the rank's experts it is for. */
+START_TEST (a_dispatcher_of_tokens_permutes_where_they_arrive)
+{
+  ScWorkload w = deepseek_v3 ();
+  w.plan.ep = 8;
+  w.plan.moe_dispatcher = SC_DISPATCHER_DEEPEP;
+  const double once = 8 * (1 - exp (lgamma (225) - lgamma (217) + lgamma (249) - lgamma (257))) / 8; /* of 8 copies: C(224, 8) / C(256, 8) miss a rank */
+  ck_assert_double_eq_tol (sc_experts_rank_share (&w.model, &w.plan, 8), once, 1e-9);
+  static const struct
+  {
+    Lister pass;
+    const char *before, *behind, *to, *from;
+  } passes[] = { { sc_layer_forward, "dispatch", "combine", "permute", "unpermute" },
+                 { sc_layer_backward, "combine backward", "dispatch backward", "unpermute backward", "permute backward" } };
+  for (guint i = 0; i < G_N_ELEMENTS (passes); i++)
+    {
+      g_autoptr (GArray) items = list (&w, 3, passes[i].pass);
+      const char *const order[] = { passes[i].before, passes[i].to, passes[i].from, passes[i].behind };
+      guint next = 0;
+      for (guint k = 0; k < items->len && next < 4; k++)
+        {
+          const ScItem *item = &g_array_index (items, ScItem, k);
+          const char *const name = item->kind == SC_ITEM_KERNEL ? item->kernel.name : item->name;
+          next += item->kind != SC_ITEM_MEM && name != NULL && g_str_equal (name, order[next]);
+        }
+      ck_assert_uint_eq (next, 4);
+      ck_assert_double_eq_tol (kernel_named (items, passes[i].to)->bytes, 2.0 * 7168 * 4096 * 8 * (1 + once), 1);
+      ck_assert_ptr_null (kernel_named (items, "sort by expert"));
+    }
+}
+END_TEST
+
+START_TEST (rows_that_go_out_cast_are_narrow_all_the_way)
+{
+  ScWorkload w = deepseek_v3 ();
+  w.plan.precision = sc_precision_find ("fp8", "blockwise");
+  w.plan.moe_fp8_dispatch = TRUE;
+  g_autoptr (GArray) forward = list (&w, 3, sc_layer_forward);
+  g_autoptr (GArray) backward = list (&w, 3, sc_layer_backward);
+  const double cast = 1 + 4.0 / 128, rows = 7168.0 * 4096 * 8;
+  ck_assert_double_eq_tol (kernel_named (forward, "permute")->bytes, cast * rows * 9 / 8, 1);
+  ck_assert_double_eq_tol (kernel_named (forward, "sort by expert")->bytes, cast * rows * 2, 1);
+  ck_assert_double_eq_tol (kernel_named (backward, "unpermute backward")->bytes, cast * rows * 9 / 8, 1);
+  ck_assert_double_eq_tol (kernel_named (backward, "permute backward")->bytes, 2 * rows * 9 / 8, 1); /* gradients come back as they are */
+}
+END_TEST
+
+START_TEST (rows_of_narrow_experts_are_filled_up_to_whole_scales)
+{
+  static double tokens[8] = { 3, 1, 1, 1, 1, 1, 1, 1 };
+  static const struct
+  {
+    const char *dtype;
+    guint64 rows;
+  } rows[] = { { NULL, 19661 }, { "fp8", 19664 }, { "mxfp8", 19680 } }; /* 0.3 x 65536, by 16, by 32 */
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      ScWorkload w = mixtral ();
+      w.plan.moe_tokens = tokens;
+      w.plan.moe_lines = 1;
+      w.plan.precision = rows[i].dtype != NULL ? sc_precision_find (rows[i].dtype, NULL) : NULL;
+      g_autoptr (GArray) items = list (&w, 0, sc_layer_forward);
+      ck_assert_uint_eq (kernel_named (items, "experts fc1")->largest, rows[i].rows);
+    }
+}
+END_TEST
+
+/* Bytes that are there for a while when a kernel runs. */
+static gint64
+temporary_at (const ScWorkload *w, Lister lister, const char *name)
+{
+  g_autoptr (GArray) items = list (w, 0, lister);
+  gint64 now = 0;
+  for (guint k = 0; k < items->len; k++)
+    {
+      const ScItem *item = &g_array_index (items, ScItem, k);
+      now += item->kind == SC_ITEM_MEM && item->mem == SC_MEM_TRANSIENT ? item->mem_bytes : 0;
+      if (item->kind == SC_ITEM_KERNEL && g_str_equal (item->kernel.name, name))
+        return now;
+    }
+  ck_abort_msg ("no %s", name);
+}
+
+/* Wide rows stand beside what is cast of them, by rows and by columns. */
+START_TEST (casts_of_rows_and_of_their_gradients_take_memory)
+{
+  const ScWorkload wide = mixtral ();
+  ScWorkload narrow = mixtral ();
+  narrow.plan.precision = sc_precision_find ("mxfp8", NULL);
+  const double rows = 8192, cast = narrow.plan.precision->cast_bytes;
+  const gint64 arrived = temporary_at (&narrow, sc_layer_forward, "cast of rows") - temporary_at (&wide, sc_layer_forward, "experts fc1");
+  const gint64 dgrad = temporary_at (&narrow, sc_layer_backward, "experts fc2 dgrad") - temporary_at (&wide, sc_layer_backward, "experts fc2 dgrad");
+  ck_assert_int_eq (arrived, (gint64) (2 * rows * 4096));
+  ck_assert_int_eq (dgrad, (gint64) (2 * cast * rows * 4096));
+}
+END_TEST
+
+/* The library has buffers for four products, of which a layer with latents and experts has the projection alone. */
+START_TEST (user_buffers_are_of_the_products_that_have_them)
+{
+  ScWorkload w = deepseek_v3 ();
+  w.plan.tp = 4;
+  w.plan.sequence_parallel = w.plan.tp_overlap = TRUE;
+  static const Lister passes[] = { sc_layer_forward, sc_layer_backward, sc_head_forward, sc_head_backward };
+  for (guint overlap = 0; overlap < 2; overlap++)
+    for (guint i = 0; i < G_N_ELEMENTS (passes); i++)
+      {
+        w.plan.moe_shared_overlap = overlap;
+        g_autoptr (GArray) items = list (&w, 3, passes[i]);
+        for (guint k = 0; k < items->len; k++)
+          {
+            const ScItem *item = &g_array_index (items, ScItem, k);
+            if (item->kind != SC_ITEM_COLLECTIVE && item->kind != SC_ITEM_COLLECTIVE_START)
+              continue;
+            const gboolean has = g_str_has_prefix (item->name, "projection") || (!overlap && g_str_has_prefix (item->name, "shared fc"));
+            ck_assert_msg (item->buffers == has && (item->coll == SC_COLL_SEND_RECEIVE) <= has, "%s", item->name);
+          }
+      }
+}
+END_TEST
+
+START_TEST (a_single_gradient_of_experts_is_added_to_nothing)
+{
+  ScFramework fw = *sc_framework_find ("megatron-core", NULL);
+  fw.fused_wgrad = fw.fp32_main_grads = FALSE;
+  ScWorkload w = mixtral ();
+  w.framework = &fw;
+  for (guint n = 1; n <= 2; n++)
+    {
+      w.plan.global_batch = 8 * n;
+      g_autoptr (GArray) items = list (&w, 0, sc_layer_backward);
+      ck_assert_int_eq (kernel_named (items, "experts fc1 gradient add") != NULL, n > 1);
+      ck_assert_int_eq (kernel_named (items, "qkv gradient add") != NULL, n > 1);
+    }
+}
+END_TEST
+
+/* Queries come from a latent, or from hidden. */
+START_TEST (repeated_ways_up_have_the_flops_that_are_reported)
+{
+  for (guint rank = 0; rank <= 1536; rank += 1536)
+    {
+      ScWorkload w = deepseek_v3 ();
+      w.model.layers = w.model.dense_layers = 1;
+      w.model.mla.q_lora_rank = rank;
+      w.plan.pp = 1;
+      w.plan.recompute = SC_RECOMPUTE_MODULES;
+      w.plan.recompute_modules = 1u << SC_MODULE_MLA_UP_PROJ;
+      g_autoptr (GArray) items = list (&w, 0, sc_layer_backward);
+      double flops = 0;
+      for (guint k = 0; k < items->len; k++)
+        if (g_array_index (items, ScItem, k).kind == SC_ITEM_KERNEL && g_array_index (items, ScItem, k).time == SC_TIME_RECOMPUTE)
+          flops += g_array_index (items, ScItem, k).kernel.flops;
+      ck_assert_double_eq_tol (flops, sc_recompute_flops (&w, SC_FLOPS_HALF, FALSE), 1e-9 * flops);
+    }
+}
+END_TEST
+
+/* The output gradient is the routed experts', too: what goes into the shared ones is another tensor. */
+START_TEST (a_gate_of_shared_experts_has_a_gradient_of_its_own)
+{
+  gint64 most[2] = { 0, 0 };
+  for (guint gate = 0; gate < 2; gate++)
+    {
+      ScWorkload w = mixtral ();
+      w.model.shared_experts = 4; /* the largest of the layer */
+      w.model.shared_gate = gate;
+      g_autoptr (GArray) items = list (&w, 0, sc_layer_backward);
+      gint64 now = 0;
+      for (guint k = 0; k < items->len; k++)
+        {
+          const ScItem *item = &g_array_index (items, ScItem, k);
+          now += item->kind == SC_ITEM_MEM && item->mem == SC_MEM_TRANSIENT ? item->mem_bytes : 0;
+          if (item->kind == SC_ITEM_KERNEL && g_str_equal (item->kernel.name, "shared fc2 dgrad"))
+            most[gate] = now;
+        }
+      ck_assert_int_eq (kernel_named (items, "shared gate wgrad") != NULL, gate);
+    }
+  ck_assert_int_eq (most[1] - most[0], 2 * 4096 * 4096);
+}
+END_TEST
+
+START_TEST (activations_that_are_not_fused_are_several_kernels)
+{
+  ScFramework fw = *sc_framework_find ("megatron-core", NULL);
+  fw.fused_gelu = FALSE;
+  ScWorkload w = mixtral ();
+  w.framework = &fw;
+  g_autoptr (GArray) forward = list (&w, 0, sc_layer_forward);
+  g_autoptr (GArray) backward = list (&w, 0, sc_layer_backward);
+  ck_assert_ptr_null (kernel_named (forward, "experts activation"));
+  ck_assert_double_eq (kernel_named (forward, "experts gate")->bytes, 3.0 * 2 * 14336 * 8192);
+  ck_assert_ptr_nonnull (kernel_named (backward, "experts silu backward"));
+}
+END_TEST
+
 /* ---- steps ---- */
 
 /* A small model with experts, latents and a module that predicts further tokens, on nodes of four GPUs. */
@@ -642,6 +878,16 @@ experts_suite (void)
   tcase_add_test (tc, prediction_of_more_tokens_executes_what_the_model_counts);
   tcase_add_test (tc, modules_that_predict_repeat_what_the_last_layer_does);
   tcase_add_test (tc, ranks_hold_all_parameters);
+  tcase_add_test (tc, passes_free_what_they_take);
+  tcase_add_test (tc, a_dispatcher_of_tokens_permutes_where_they_arrive);
+  tcase_add_test (tc, rows_that_go_out_cast_are_narrow_all_the_way);
+  tcase_add_test (tc, rows_of_narrow_experts_are_filled_up_to_whole_scales);
+  tcase_add_test (tc, casts_of_rows_and_of_their_gradients_take_memory);
+  tcase_add_test (tc, user_buffers_are_of_the_products_that_have_them);
+  tcase_add_test (tc, a_single_gradient_of_experts_is_added_to_nothing);
+  tcase_add_test (tc, repeated_ways_up_have_the_flops_that_are_reported);
+  tcase_add_test (tc, a_gate_of_shared_experts_has_a_gradient_of_its_own);
+  tcase_add_test (tc, activations_that_are_not_fused_are_several_kernels);
   suite_add_tcase (suite, tc);
   tc = tcase_create ("steps");
   tcase_set_timeout (tc, 60);

@@ -119,6 +119,20 @@ START_TEST (casts_move_the_bytes_of_their_recipe)
 }
 END_TEST
 
+/* What is repeated is cast once more, but where it is written narrow. */
+START_TEST (repeated_inputs_are_cast_again)
+{
+  const ScPrecision *const row = sc_precision_all ()[_i];
+  ScWorkload w = llama (row);
+  g_autoptr (GArray) kept = list (&w, sc_layer_backward);
+  w.plan.recompute = SC_RECOMPUTE_MODULES;
+  w.plan.recompute_modules = 1u << SC_MODULE_LAYERNORM | 1u << SC_MODULE_MLP_ACT;
+  g_autoptr (GArray) repeated = list (&w, sc_layer_backward);
+  const double more = row->fused ? 0 : sc_precision_cast_traffic (row, 2) * 8192 * (2 * 4096 + 14336);
+  ck_assert_double_eq_tol (cast_bytes (repeated) - cast_bytes (kept), more, 1);
+}
+END_TEST
+
 START_TEST (inputs_are_kept_narrow)
 {
   const ScPrecision *const row = sc_precision_all ()[_i];
@@ -393,6 +407,7 @@ precision_suite (void)
   tcase_set_timeout (tc, 120);
   tcase_add_loop_test (tc, products_of_linear_layers_alone_are_narrow, 0, n);
   tcase_add_loop_test (tc, casts_move_the_bytes_of_their_recipe, 0, n);
+  tcase_add_loop_test (tc, repeated_inputs_are_cast_again, 0, n);
   tcase_add_loop_test (tc, inputs_are_kept_narrow, 0, n);
   tcase_add_test (tc, a_library_that_keeps_inputs_wide_casts_them_again);
   tcase_add_loop_test (tc, gathers_carry_what_the_products_read, 0, n);

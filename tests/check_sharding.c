@@ -590,6 +590,54 @@ START_TEST (the_first_bucket_of_pytorch_is_small)
 }
 END_TEST
 
+/* Experts' gradients fill buckets of their own; the dense ones end where they always do. */
+START_TEST (buckets_of_experts_and_of_the_rest_are_cut_apart)
+{
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 1, .gpus = 2 });
+  g_autoptr (ScWorkload) w = fix_workload ((FixPlan) { .dp = 2, .layers = 1, .microbatches = 1, .overlap_grad = TRUE, .bucket_params = 12000 });
+  w->framework = &deepspeed;
+  w->plan.attention = SC_ATTENTION_UNFUSED;
+  w->model.experts = 2;
+  w->model.top_k = 1;
+  w->model.expert_ffn = 256;
+  w->plan.etp = 1;
+  g_autoptr (ScStepItems) items = sc_step_items_new (w);
+  g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+  g_autoptr (GArray) calls = gradient_calls (r);
+  /* fc2 and fc1 of two experts; head 4096 + norm 64, router 2 x 64, proj 4096, | qkv 12288, | norms 128, embedding 4096 */
+  static const double want[] = { 2 * 16384, 2 * 16384, 4096 + 64 + 128 + 4096, 12288, 128 + 4096 };
+  ck_assert_uint_eq (calls->len, G_N_ELEMENTS (want));
+  for (guint i = 0; i < G_N_ELEMENTS (want); i++)
+    {
+      guint found = 0;
+      for (guint k = 0; k < calls->len; k++)
+        found += g_array_index (calls, double, k) == 4 * want[i];
+      ck_assert_msg (found == (i < 2 ? 2 : 1), "%g: %u", want[i], found);
+    }
+}
+END_TEST
+
+/* Each rank of the TP group has gradients of the same norm of its own heads. */
+START_TEST (norms_of_split_heads_are_summed_without_sequence_parallelism)
+{
+  for (guint norm = 0; norm < 2; norm++)
+    {
+      g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 1, .gpus = 2 });
+      g_autoptr (ScWorkload) w = fix_workload ((FixPlan) { .tp = 2, .layers = 3, .microbatches = 1 });
+      w->model.qk_norm = norm;
+      g_autoptr (ScStepItems) items = fix_items (1e-3, 2e-3, 0, 0);
+      g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+      guint n = 0;
+      for (guint32 i = 0; i < r->lowered->program->ops->len; i++)
+        {
+          const ScOp *const op = &g_array_index (r->lowered->program->ops, ScOp, i);
+          n += op->kind == SC_OP_CALL && strcmp (label_of (r, op), "norm gradients") == 0;
+        }
+      ck_assert_uint_eq (n > 0, norm);
+    }
+}
+END_TEST
+
 /* ---- ZeRO 3 ---- */
 
 /* Gathers of a step of @layers layers, each one module of 64 x 1024 x 2 and more in one piece. */
@@ -694,6 +742,8 @@ sharding_suite (void)
   tcase_add_test (tc, deepspeed_closes_a_bucket_before_what_no_longer_fits);
   tcase_add_test (tc, pytorch_closes_a_bucket_with_what_fills_it);
   tcase_add_test (tc, the_first_bucket_of_pytorch_is_small);
+  tcase_add_test (tc, buckets_of_experts_and_of_the_rest_are_cut_apart);
+  tcase_add_test (tc, norms_of_split_heads_are_summed_without_sequence_parallelism);
   tcase_add_test (tc, stage_3_gathers_ahead_within_its_limits);
   suite_add_tcase (suite, tc);
   return suite;

@@ -79,6 +79,8 @@ sc_expert_rows_new (const ScModel *m, const ScPlan *p, guint64 tokens, guint lin
     }
   r->total = sum_of (r->rows, each);
   r->arrived = (r->total + p->etp - 1) / p->etp;
+  if (p->ep == 1) /* nobody else hands it any: what is dropped is not handed out */
+    r->sent = r->arrived;
   return r;
 }
 

@@ -44,12 +44,13 @@ table_full_bytes (const Pass *p)
   return p->e * table_width (p) * p->t;
 }
 
-/* Whatever the layers' products read, these stay in plan.dtype. */
+/* Whatever the layers' products read, these stay in plan.dtype; and they have no user buffers. */
 static Pass
 ends_pass (const ScLayerShape *shape, GArray *items, ScTimeKind time)
 {
   Pass p = sc_pass_new (shape, items, time);
   sc_pass_wide (&p);
+  p.buffers = FALSE;
   return p;
 }
 

@@ -52,8 +52,16 @@ sc_pass_cast_kept (Pass *p, gboolean wide, double elements)
     sc_pass_cast (p, "cast of input", elements);
 }
 
-static double
-gradient_copies (const Pass *p, double elements)
+/* What is kept narrow, from its repeated origin; else its weight gradient casts it. */
+void
+sc_pass_cast_again (Pass *p, gboolean fused, double elements)
+{
+  if (!p->fw->fp8_keeps_wide)
+    sc_pass_cast_input (p, fused, elements);
+}
+
+double
+sc_pass_copies (const Pass *p, double elements)
 {
   return p->precision != NULL ? p->precision->layouts * p->precision->cast_bytes * elements : 0;
 }
@@ -159,7 +167,7 @@ void
 sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_out)
 {
   const double full = full_bytes_of (p, n_in), own = rows_bytes_of (p, n_in), input = gathered_bytes_of (p, n_in);
-  const double copies = gradient_copies (p, n_out * p->t);
+  const double copies = sc_pass_copies (p, n_out * p->t);
   const gboolean async = p->split && (p->fw->async_tp_backward || sc_pass_overlaps (p));
   const double held = sc_pass_overlaps (p) ? 0 : full, gathered = sc_pass_overlaps (p) ? 0 : input; /* else in user buffers */
   const ScItemKind kind = async ? SC_ITEM_COLLECTIVE_START : SC_ITEM_COLLECTIVE;
@@ -182,6 +190,7 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
     {
       sc_pass_temp (p, gathered); /* the input's rows, gathered again for the weight gradient */
       sc_pass_collective (p, kind, SC_COMM_TP, SC_COLL_ALL_GATHER, l->regather, input);
+      sc_pass_in_buffers (p);
     }
   sc_pass_temp (p, held);
   sc_pass_gemm (p, l->dgrad, SC_GEMM_NN, p->t, n_in, n_out);
@@ -190,7 +199,10 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
   if (p->sp)
     sc_pass_temp (p, own);
   if (async)
-    sc_pass_collective (p, kind, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, full);
+    {
+      sc_pass_collective (p, kind, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, full);
+      sc_pass_in_buffers (p);
+    }
   sc_pass_weight_gradient (p, l, n_out, n_in);
   if (async)
     sc_pass_wait (p, SC_COMM_TP);
@@ -240,7 +252,7 @@ void
 sc_pass_row_backward (Pass *p, const Linear *l, double n_in)
 {
   const gboolean chunks = sc_pass_overlaps (p), kept = p->part == PART_INPUT;
-  const double input = gathered_bytes_of (p, p->h), copies = p->sp ? 0 : gradient_copies (p, p->h * p->t);
+  const double input = gathered_bytes_of (p, p->h), copies = p->sp ? 0 : sc_pass_copies (p, p->h * p->t);
   const double gathered = !p->sp || (chunks && !kept) ? 0 : input; /* user buffers do not wait for the weights */
   sc_pass_temp (p, copies);
   sc_pass_cast (p, "cast of gradient", p->h * p->t_sp);

@@ -164,6 +164,8 @@ up_forward (Pass *p)
 void
 sc_pass_mla_forward (Pass *p)
 {
+  const gboolean buffers = p->buffers;
+  p->buffers = FALSE; /* none is called as these are */
   down_forward (p);
   if (q_rank (p) > 0)
     sc_pass_used (p, NORM1_OUT);
@@ -173,6 +175,7 @@ sc_pass_mla_forward (Pass *p)
   sc_pass_core_forward (p, FALSE);
   sc_pass_used (p, QK);
   sc_pass_used (p, V);
+  p->buffers = buffers;
   sc_pass_projection_forward (p);
 }
 
@@ -250,7 +253,9 @@ keys_backward (Pass *p)
 void
 sc_pass_mla_backward (Pass *p)
 {
+  const gboolean buffers = p->buffers;
   sc_pass_projection_backward (p);
+  p->buffers = FALSE;
   p->time = SC_TIME_RECOMPUTE;
   if (sc_pass_repeats (p, SC_MODULE_MLA_UP_PROJ))
     up_forward (p);
@@ -261,6 +266,7 @@ sc_pass_mla_backward (Pass *p)
   assembly_backward (p);
   queries_backward (p);
   keys_backward (p);
+  p->buffers = buffers;
   sc_pass_operation (p, "latent gradients add", SC_OP_ADD, 3 * sc_pass_rows_bytes (p), 0);
   sc_pass_temp (p, -sc_pass_rows_bytes (p));
   sc_pass_spent_on_weights (p, NORM1_OUT);

@@ -138,6 +138,7 @@ sc_pass_mlp_down_backward (Pass *p)
       p->time = SC_TIME_RECOMPUTE;
       sc_pass_born (p, FC2_IN);
       activation_forward (p);
+      sc_pass_cast_again (p, TRUE, p->f * p->t);
       p->time = SC_TIME_BACKWARD;
     }
   sc_pass_row_backward (p, fc2 (p), p->f);

@@ -20,14 +20,14 @@ static const Linear linear_router = { "router", "router dgrad", "router wgrad", 
 /* One way of the rows: to the experts or back. */
 typedef struct
 {
-  const char *exchange, *gather, *scatter, *sort;
+  const char *exchange, *gather, *scatter, *sort, *permute;
   gboolean to_experts;
 } Way;
 
-static const Way dispatch = { "dispatch", "expert rows all-gather", NULL, "sort by expert", TRUE };
-static const Way combine = { "combine", NULL, "expert rows reduce", "unsort", FALSE };
-static const Way dispatch_back = { "dispatch backward", NULL, "expert rows gradient reduce", "unsort backward", FALSE };
-static const Way combine_back = { "combine backward", "expert rows gradient all-gather", NULL, "sort backward", TRUE };
+static const Way dispatch = { "dispatch", "expert rows all-gather", NULL, "sort by expert", "permute", TRUE };
+static const Way combine = { "combine", NULL, "expert rows reduce", "unsort", "unpermute", FALSE };
+static const Way dispatch_back = { "dispatch backward", NULL, "expert rows gradient reduce", "unsort backward", "permute backward", FALSE };
+static const Way combine_back = { "combine backward", "expert rows gradient all-gather", NULL, "sort backward", "unpermute backward", TRUE };
 
 static gboolean
 has_shared (const Pass *p)
@@ -54,11 +54,33 @@ fc1_width (const Pass *p)
   return (p->model->gated_mlp ? 2 : 1) * p->f_e;
 }
 
+/* DeepEP hands out each token once to a rank, however many of its experts are there: the receiver makes rows of tokens, and the combine
+ * adds up what comes back (deepseek-ai/DeepEP; Megatron-LM's flex dispatcher).  Ranks that share experts gather rows as ever. */
+static gboolean
+hands_out_tokens (const Pass *p)
+{
+  return p->plan->moe_dispatcher == SC_DISPATCHER_DEEPEP && p->plan->ep > 1 && p->plan->etp == 1;
+}
+
+/* What the exchange brings: rows, or tokens. */
+static double
+brought (const Pass *p)
+{
+  return p->arrived * (hands_out_tokens (p) ? sc_experts_rank_share (p->model, p->plan, p->plan->ep) : 1);
+}
+
+/* Rows that go to the experts may be cast. */
+static double
+way_bytes (const Pass *p, const Way *way, double rows)
+{
+  return (way->to_experts ? sc_experts_dispatch_bytes (p->plan) : p->e) * p->h * rows;
+}
+
 /* Rows arrive by sender; experts that are not alone on their rank want them by expert. */
 static gboolean
 sorts (const Pass *p)
 {
-  return p->plan->ep * p->plan->etp > 1 && p->model->experts > p->plan->ep;
+  return hands_out_tokens (p) || (p->plan->ep * p->plan->etp > 1 && p->model->experts > p->plan->ep);
 }
 
 /* ---- grouped products ---- */
@@ -68,6 +90,8 @@ static ScKernel
 grouped_kernel (const Pass *p, const char *name, ScGemmLayout layout, double n_out, double n_in)
 {
   g_autoptr (ScExpertRows) r = sc_expert_rows_new (p->model, p->plan, (guint64) p->t_sp, p->shape->kind.routing);
+  for (guint i = 0; i < r->n && p->precision != NULL; i++) /* filled up to whole scales */
+    r->rows[i] = (r->rows[i] + sc_precision_unit (p->precision) - 1) / sc_precision_unit (p->precision) * sc_precision_unit (p->precision);
   return sc_kernel_grouped_gemm (name, sc_pass_gemm_dtype (p), layout, r->rows, r->n, (guint64) n_out, (guint64) n_in);
 }
 
@@ -105,6 +129,11 @@ grouped_weight_gradient (Pass *p, const Grouped *g, double n_out, double n_in)
     }
   k.accumulate = FALSE;
   k.bytes += in_use * (p->e - 8);
+  if (!sc_pass_adds_gradients (p)) /* what the product makes is the gradient */
+    {
+      sc_pass_linear_kernel (p, k);
+      return;
+    }
   sc_pass_temp (p, p->e * weights);
   sc_pass_linear_kernel (p, k);
   sc_pass_elementwise (p, g->add, (p->e + 2 * p->grad) * weights);
@@ -119,6 +148,13 @@ cast_before_exchange (Pass *p)
 {
   if (p->plan->moe_fp8_dispatch && p->precision != NULL)
     sc_pass_operation (p, "cast of rows", SC_OP_QUANTISE, p->precision->effort * (p->precision->reads * p->e + p->precision->cast_bytes) * p->h * p->t_sp, 0);
+}
+
+/* Rows that arrive in plan.dtype and are kept cast. */
+static gboolean
+casts_on_arrival (const Pass *p)
+{
+  return p->precision != NULL && !p->plan->moe_fp8_dispatch && !p->fw->fp8_keeps_wide;
 }
 
 /* What the experts' products read of it there: rows that came cast are cast by columns for the weight gradient only. */
@@ -146,7 +182,7 @@ cast_experts_weights (Pass *p, double n_out, double n_in)
 static double
 exchange_bytes (const Pass *p, const Way *way)
 {
-  return (way->to_experts ? sc_experts_dispatch_bytes (p->plan) : sc_dtype_bytes (p->plan->dtype)) * p->h * MAX (p->sent, p->arrived);
+  return way_bytes (p, way, MAX (p->sent, p->arrived));
 }
 
 static void
@@ -159,7 +195,31 @@ start_exchange (Pass *p, const Way *way, ScItemKind kind)
 static void
 sort_rows (Pass *p, const Way *way)
 {
-  sc_pass_operation (p, way->sort, SC_OP_PERMUTE, 2 * row_bytes (p, p->rows), 0);
+  if (hands_out_tokens (p))
+    sc_pass_operation (p, way->permute, SC_OP_PERMUTE, way_bytes (p, way, p->rows + brought (p)), 0);
+  else
+    sc_pass_operation (p, way->sort, SC_OP_PERMUTE, 2 * way_bytes (p, way, p->rows), 0);
+}
+
+/* From tokens to the rows that the dispatch takes, a temporary, if it takes rows. */
+static void
+permute (Pass *p, const Way *way)
+{
+  if (hands_out_tokens (p))
+    return;
+  sc_pass_temp (p, way_bytes (p, way, p->sent));
+  sc_pass_operation (p, way->permute, SC_OP_PERMUTE, way_bytes (p, way, p->t_sp + p->sent), 0);
+}
+
+/* From the rows that the combine brought back to tokens: a temporary. */
+static void
+unpermute (Pass *p, const Way *way)
+{
+  if (hands_out_tokens (p))
+    return;
+  sc_pass_temp (p, sc_pass_rows_bytes (p));
+  sc_pass_operation (p, way->permute, SC_OP_PERMUTE, way_bytes (p, way, p->t_sp + p->sent), 0);
+  sc_pass_temp (p, -way_bytes (p, way, p->sent));
 }
 
 /* From the rows that this rank has to hand out, a temporary that is spent, to those that its experts work on: a temporary, or @last,
@@ -168,14 +228,14 @@ static void
 rows_to_experts (Pass *p, const Way *way, const Tensor *last, void (*beside) (Pass *p))
 {
   const gboolean exchanged = p->plan->ep > 1, gathered = p->plan->etp > 1, sorted = sorts (p);
-  double now = row_bytes (p, p->sent);
+  double now = hands_out_tokens (p) ? 0 : way_bytes (p, way, p->sent);
   const guint n = exchanged + gathered + sorted;
   for (guint i = 0, left = n; i < 3; i++)
     {
       const gboolean here = i == 0 ? exchanged : i == 1 ? gathered : sorted;
       if (!here)
         continue;
-      const double next = row_bytes (p, i == 0 ? p->arrived : p->rows);
+      const double next = way_bytes (p, way, i == 0 ? brought (p) : p->rows);
       left--;
       if (left == 0 && last != NULL)
         sc_pass_born (p, *last);
@@ -210,7 +270,7 @@ rows_from_experts (Pass *p, const Way *way, void (*beside) (Pass *p))
 {
   if (sorts (p))
     {
-      sc_pass_temp (p, row_bytes (p, p->rows));
+      sc_pass_temp (p, row_bytes (p, hands_out_tokens (p) ? brought (p) : p->rows));
       sort_rows (p, way);
       sc_pass_temp (p, -row_bytes (p, p->rows));
     }
@@ -222,14 +282,14 @@ rows_from_experts (Pass *p, const Way *way, void (*beside) (Pass *p))
     }
   if (p->plan->ep == 1)
     return;
-  sc_pass_temp (p, row_bytes (p, p->sent));
+  sc_pass_temp (p, hands_out_tokens (p) ? sc_pass_rows_bytes (p) : row_bytes (p, p->sent));
   start_exchange (p, way, beside != NULL ? SC_ITEM_COLLECTIVE_START : SC_ITEM_COLLECTIVE);
   if (beside != NULL)
     {
       beside (p);
       sc_pass_wait (p, SC_COMM_EP);
     }
-  sc_pass_temp (p, -row_bytes (p, p->arrived));
+  sc_pass_temp (p, -row_bytes (p, brought (p)));
 }
 
 /* ---- the router ---- */
@@ -271,13 +331,41 @@ activation_forward (Pass *p)
 {
   const double in = p->model->gated_mlp ? 2 : 1, b = p->e * p->f_e * p->rows;
   sc_pass_born (p, MOE_FC2_IN);
+  if (!p->fw->fused_gelu)
+    {
+      sc_pass_elementwise (p, p->model->gated_mlp ? "experts silu" : "experts gelu", 2 * b);
+      if (p->model->gated_mlp)
+        sc_pass_elementwise (p, "experts gate", 3 * b);
+      sc_pass_elementwise (p, "experts probabilities", 2 * b + 4 * p->rows);
+      return;
+    }
   sc_pass_operation (p, "experts activation", p->model->gated_mlp ? SC_OP_SWIGLU : SC_OP_GELU, (in + 1) * b + 4 * p->rows, 0);
+}
+
+static void
+activation_backward (Pass *p)
+{
+  const double in = p->model->gated_mlp ? 2 : 1, b = p->e * p->f_e * p->rows;
+  if (!p->fw->fused_gelu)
+    sc_pass_elementwise (p, "experts probabilities backward", 3 * b + 8 * p->rows);
+  if (p->fw->fused_gelu || !p->model->gated_mlp)
+    {
+      sc_pass_operation (p, "experts activation backward", p->model->gated_mlp ? SC_OP_SWIGLU_BACKWARD : SC_OP_GELU_BACKWARD,
+                         (1 + 2 * in) * b + (p->fw->fused_gelu ? 8 * p->rows : 0), 0);
+      return;
+    }
+  sc_pass_elementwise (p, "experts gate backward", 5 * b);
+  sc_pass_elementwise (p, "experts silu backward", 3 * b);
 }
 
 static void
 experts_up_forward (Pass *p)
 {
+  if (casts_on_arrival (p))
+    sc_pass_born (p, MOE_IN);
   cast_at_experts (p);
+  if (casts_on_arrival (p))
+    sc_pass_temp (p, -row_bytes (p, p->rows));
   cast_experts_weights (p, fc1_width (p), p->h);
   sc_pass_born (p, MOE_FC1_OUT);
   grouped (p, grouped_fc1.fprop, SC_GEMM_TN, fc1_width (p), p->h);
@@ -309,27 +397,33 @@ experts_backward (Pass *p)
     {
       p->time = SC_TIME_RECOMPUTE;
       activation_forward (p);
+      sc_pass_cast_again (p, TRUE, p->f_e * p->rows);
       p->time = SC_TIME_BACKWARD;
     }
+  /* by rows and by columns, of which the first may have come so */
+  const double copies = sc_pass_copies (p, p->h * p->rows) - (p->plan->moe_fp8_dispatch ? sc_pass_operand_bytes (p) * p->h * p->rows : 0);
+  sc_pass_temp (p, copies);
   cast_at_experts (p);
   cast_experts_weights (p, p->h, p->f_e);
   sc_pass_temp (p, b);
   grouped (p, grouped_fc2.dgrad, SC_GEMM_NN, p->h, p->f_e);
   if (whole)
     grouped_weight_gradient (p, &grouped_fc2, p->h, p->f_e);
-  sc_pass_temp_of_weights (p, -row_bytes (p, p->rows));
+  sc_pass_temp (p, -copies);
+  sc_pass_temp_of_weights (p, -way_bytes (p, &combine_back, p->rows));
   sc_pass_spent_on_weights (p, MOE_FC2_IN);
   sc_pass_temp (p, in * b);
-  sc_pass_operation (p, "experts activation backward", p->model->gated_mlp ? SC_OP_SWIGLU_BACKWARD : SC_OP_GELU_BACKWARD,
-                     (1 + 2 * in) * b + 8 * p->rows, 0);
+  activation_backward (p);
   sc_pass_temp (p, -b);
   sc_pass_spent (p, MOE_FC1_OUT);
+  sc_pass_temp (p, sc_pass_copies (p, fc1_width (p) * p->rows));
   sc_pass_cast (p, "cast of gradient", fc1_width (p) * p->rows);
   cast_experts_weights (p, fc1_width (p), p->h);
   sc_pass_temp (p, row_bytes (p, p->rows));
   grouped (p, grouped_fc1.dgrad, SC_GEMM_NN, fc1_width (p), p->h);
   if (whole)
     grouped_weight_gradient (p, &grouped_fc1, fc1_width (p), p->h);
+  sc_pass_temp (p, -sc_pass_copies (p, fc1_width (p) * p->rows));
   sc_pass_temp_of_weights (p, -in * b);
   sc_pass_spent_on_weights (p, MOE_IN);
 }
@@ -343,24 +437,70 @@ gate_shared (Pass *p)
   if (!p->model->shared_gate)
     return;
   sc_pass_born (p, SHARED_OUT);
-  sc_pass_elementwise (p, "shared gate", 3 * sc_pass_rows_bytes (p));
+  sc_pass_reduction (p, "shared gate score", sc_pass_rows_bytes (p)); /* a row of weights times each token */
+  sc_pass_elementwise (p, "shared gate", 2 * sc_pass_rows_bytes (p));
   sc_pass_used (p, SHARED_OUT);
+}
+
+/* Beside the exchanges Megatron's SharedExpertMLP gathers and sums by itself. */
+static gboolean
+shared_without_buffers (Pass *p)
+{
+  const gboolean before = p->buffers;
+  p->buffers = before && !p->plan->moe_shared_overlap;
+  return before;
+}
+
+static void
+shared_up_forward (Pass *p)
+{
+  const gboolean buffers = shared_without_buffers (p);
+  sc_pass_mlp_up_forward (p);
+  p->buffers = buffers;
 }
 
 static void
 shared_down_forward (Pass *p)
 {
+  const gboolean buffers = shared_without_buffers (p);
   sc_pass_mlp_down_forward (p);
+  p->buffers = buffers;
   gate_shared (p);
+}
+
+/* Leaves what goes into the shared experts, a temporary: the output gradient itself is the routed ones' and the residual's, too.
+ * Autograd multiplies it once by the gate and once by the output, of which it takes sums by token; these times the gate's weights are
+ * added to the input's gradient, times the input they are the weights' gradient. */
+static void
+shared_gate_backward (Pass *p)
+{
+  const double b = sc_pass_rows_bytes (p);
+  sc_pass_temp (p, b);
+  sc_pass_elementwise (p, "shared gate backward", 5 * b);
+  sc_pass_reduction (p, "shared gate score backward", b);
+  sc_pass_elementwise (p, "shared gate dgrad", 3 * b);
+  sc_pass_reduction (p, "shared gate wgrad", b);
 }
 
 static void
 shared_down_backward (Pass *p)
 {
-  if (p->model->shared_gate) /* in place */
-    sc_pass_elementwise (p, "shared gate backward", 4 * sc_pass_rows_bytes (p));
+  if (p->model->shared_gate)
+    shared_gate_backward (p);
   sc_pass_spent (p, SHARED_OUT);
+  const gboolean buffers = shared_without_buffers (p);
   sc_pass_mlp_down_backward (p);
+  p->buffers = buffers;
+  if (p->model->shared_gate)
+    sc_pass_temp (p, -sc_pass_rows_bytes (p));
+}
+
+static void
+shared_up_backward (Pass *p)
+{
+  const gboolean buffers = shared_without_buffers (p);
+  sc_pass_mlp_up_backward (p);
+  p->buffers = buffers;
 }
 
 static void
@@ -373,7 +513,7 @@ add_shared (Pass *p, const char *name)
 void
 sc_pass_shared_again (Pass *p, gboolean to_end)
 {
-  sc_pass_mlp_up_forward (p);
+  shared_up_forward (p);
   if (!to_end && !p->model->shared_gate) /* whose backward needs what it multiplied */
     return;
   shared_down_forward (p);
@@ -386,24 +526,21 @@ sc_pass_moe_forward (Pass *p, gboolean to_end)
   static const Tensor moe_in = MOE_IN;
   const gboolean beside = overlaps_shared (p), before = has_shared (p) && !beside, gate = has_shared (p) && p->model->shared_gate;
   if (before)
-    sc_pass_mlp_up_forward (p);
+    shared_up_forward (p);
   if (before && (to_end || gate))
     shared_down_forward (p);
   router_forward (p);
   cast_before_exchange (p);
-  sc_pass_temp (p, row_bytes (p, p->sent));
-  sc_pass_operation (p, "permute", SC_OP_PERMUTE, sc_pass_rows_bytes (p) + row_bytes (p, p->sent), 0);
-  rows_to_experts (p, &dispatch, &moe_in, beside ? sc_pass_mlp_up_forward : NULL);
+  permute (p, &dispatch);
+  rows_to_experts (p, &dispatch, casts_on_arrival (p) ? NULL : &moe_in, beside ? shared_up_forward : NULL);
   sc_pass_used (p, NORM2_OUT);
   experts_up_forward (p);
   if (!to_end && !gate)
     return;
   experts_down_forward (p);
   rows_from_experts (p, &combine, beside ? shared_down_forward : NULL);
-  sc_pass_temp (p, sc_pass_rows_bytes (p));
-  sc_pass_operation (p, "unpermute", SC_OP_PERMUTE, sc_pass_rows_bytes (p) + row_bytes (p, p->sent), 0);
+  unpermute (p, &combine);
   sc_pass_used (p, ROUTER_OUT);
-  sc_pass_temp (p, -row_bytes (p, p->sent));
   if (has_shared (p))
     add_shared (p, "shared experts add");
   if (!to_end)
@@ -415,23 +552,22 @@ sc_pass_moe_backward (Pass *p)
 {
   const gboolean beside = overlaps_shared (p), after = has_shared (p) && !beside;
   cast_before_exchange (p);
-  sc_pass_temp (p, row_bytes (p, p->sent));
-  sc_pass_operation (p, "unpermute backward", SC_OP_PERMUTE, sc_pass_rows_bytes (p) + row_bytes (p, p->sent), 0);
-  if (!has_shared (p))
+  permute (p, &combine_back);
+  if (!has_shared (p) && !hands_out_tokens (p))
     sc_pass_residual_done (p);
   rows_to_experts (p, &combine_back, NULL, beside ? shared_down_backward : NULL);
+  if (!has_shared (p) && hands_out_tokens (p))
+    sc_pass_residual_done (p);
   experts_backward (p);
-  rows_from_experts (p, &dispatch_back, beside ? sc_pass_mlp_up_backward : NULL);
-  sc_pass_temp (p, sc_pass_rows_bytes (p));
-  sc_pass_operation (p, "permute backward", SC_OP_PERMUTE, sc_pass_rows_bytes (p) + row_bytes (p, p->sent), 0);
-  sc_pass_temp (p, -row_bytes (p, p->sent));
+  rows_from_experts (p, &dispatch_back, beside ? shared_up_backward : NULL);
+  unpermute (p, &dispatch_back);
   router_backward (p);
   sc_pass_operation (p, "expert gradients add", SC_OP_ADD, 3 * sc_pass_rows_bytes (p), 0);
   sc_pass_temp (p, -sc_pass_rows_bytes (p));
   if (after)
     {
       shared_down_backward (p);
-      sc_pass_mlp_up_backward (p);
+      shared_up_backward (p);
     }
   if (has_shared (p))
     {
@@ -446,11 +582,13 @@ void
 sc_pass_moe_weights (Pass *p)
 {
   grouped_weight_gradient (p, &grouped_fc2, p->h, p->f_e);
-  sc_pass_temp (p, -row_bytes (p, p->rows));
+  sc_pass_temp (p, -way_bytes (p, &combine_back, p->rows));
   sc_pass_spent (p, MOE_FC2_IN);
   grouped_weight_gradient (p, &grouped_fc1, fc1_width (p), p->h);
   sc_pass_temp (p, -p->e * fc1_width (p) * p->rows);
   sc_pass_spent (p, MOE_IN);
+  const gboolean buffers = shared_without_buffers (p);
   if (has_shared (p))
     sc_pass_mlp_weights (p);
+  p->buffers = buffers;
 }

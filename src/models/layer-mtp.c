@@ -41,6 +41,7 @@ static void
 join_forward (const ScLayerShape *shape, GArray *items)
 {
   Pass p = sc_pass_new (shape, items, SC_TIME_FORWARD);
+  p.buffers = FALSE; /* none of its name */
   sc_pass_mem (&p, SC_MEM_ACTIVATIONS, saved (&p));
   sc_pass_norm_forward (&p, "mtp embedding norm");
   sc_pass_norm_forward (&p, "mtp hidden norm");
@@ -64,6 +65,7 @@ static void
 join_backward (const ScLayerShape *shape, Part part, GArray *items)
 {
   Pass p = sc_pass_new (shape, items, SC_TIME_BACKWARD);
+  p.buffers = FALSE; /* none of its name */
   p.part = part;
   sc_pass_temp (&p, sc_pass_rows_bytes (&p));
   if (p.split)
@@ -88,6 +90,7 @@ static void
 join_weights (const ScLayerShape *shape, GArray *items)
 {
   Pass p = sc_pass_new (shape, items, SC_TIME_BACKWARD);
+  p.buffers = FALSE; /* none of its name */
   p.part = PART_WEIGHT;
   sc_pass_column_weights_from (&p, &linear_mtp, 2 * p.h, width (&p));
   sc_pass_temp (&p, -p.e * width (&p) * p.t);

@@ -5,6 +5,9 @@
  * Of n chunks, with G the product's time and C that of its collective:
  *   ring exchange (gather, then product)   G / n + (n - 1) max (G / n, C / (n - 1)), n = tp
  *   pipelined     (product, then sum)      G / n + (n - 1) max (G / n, C / n) + C / n, n = 4
+ * Transformer Engine knows buffers of four names, qkv, proj, fc1 and fc2; other products gather and sum as ever (Megatron-LM
+ * core/extensions/transformer_engine.py).
+ *
  * A chunk is a product of its own rows, so what splitting costs in waves is in its price.  Gradients of inputs and weights have
  * their collectives beside them whole (bulk): sc_pass_column_backward(). */
 #include "models/layer-pass.h"
@@ -18,7 +21,13 @@
 gboolean
 sc_pass_overlaps (const Pass *p)
 {
-  return p->sp && p->plan->tp_overlap;
+  return p->buffers;
+}
+
+void
+sc_pass_in_buffers (Pass *p)
+{
+  g_array_index (p->items, ScItem, p->items->len - 1).buffers = p->buffers;
 }
 
 /* Issued by the library in one call with what stands before it. */
@@ -41,6 +50,7 @@ sc_pass_gathered_gemm (Pass *p, const char *gather, const char *name, ScGemmLayo
       if (i + 1 < chunks)
         {
           sc_pass_collective (p, SC_ITEM_COLLECTIVE_START, SC_COMM_TP, SC_COLL_SEND_RECEIVE, gather, bytes);
+          sc_pass_in_buffers (p);
           together (p);
         }
       sc_pass_gemm (p, name, layout, p->t / chunks, n, k);
@@ -59,6 +69,7 @@ sc_pass_reduced_gemm (Pass *p, const char *reduce, const char *name, ScGemmLayou
       if (i > 0)
         together (p);
       sc_pass_collective (p, SC_ITEM_COLLECTIVE_START, SC_COMM_TP, SC_COLL_REDUCE_SCATTER, reduce, p->e * n * p->t / PIPELINE_CHUNKS);
+      sc_pass_in_buffers (p);
       together (p);
     }
   for (guint i = 0; i < PIPELINE_CHUNKS; i++)

@@ -36,6 +36,7 @@ sc_pass_new (const ScLayerShape *shape, GArray *items, ScTimeKind time)
     .kv_heads = kv_heads,
     .split = plan->tp > 1,
     .sp = plan->tp > 1 && plan->sequence_parallel,
+    .buffers = plan->tp > 1 && plan->sequence_parallel && plan->tp_overlap,
   };
   if (shape->kind.experts)
     {

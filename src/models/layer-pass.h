@@ -103,6 +103,7 @@ typedef struct
   guint kv_heads;
   gboolean split; /* tp > 1 */
   gboolean sp;    /* ... and sequence parallel */
+  gboolean buffers; /* ... and what follows has its collectives in user buffers (plan.tp_overlap) */
 } Pass;
 
 /* layer-pass.c: sizes, saved tensors, writing items */
@@ -129,8 +130,10 @@ ScDtype sc_pass_gemm_dtype (const Pass *p);                         /* of a line
 double  sc_pass_operand_bytes (const Pass *p);                       /* ... and bytes of an element of what they read */
 void sc_pass_linear_kernel (Pass *p, ScKernel k);                    /* one of those products */
 void sc_pass_cast (Pass *p, const char *name, double elements);      /* to that type, in all layouts; nothing where it is no other */
+double  sc_pass_copies (const Pass *p, double elements);             /* bytes of a gradient cast for the products, 0 where they read it as it is */
 double  sc_pass_kept_bytes (const Pass *p); /* of an element of a linear layer's input that waits for its weight gradient */
 void sc_pass_cast_input (Pass *p, gboolean fused, double elements); /* of a linear layer, unless what wrote it did that (@fused) */
+void sc_pass_cast_again (Pass *p, gboolean fused, double elements); /* the same of a repeated input that backward alone reads */
 void sc_pass_cast_weight (Pass *p, double elements);                /* before a product, where no copy is at hand */
 void sc_pass_cast_kept (Pass *p, gboolean wide, double elements);   /* an input before its weight gradient, where (@wide: here) it was not kept cast */
 const ScPrecision *sc_pass_wide (Pass *p);                          /* what follows is in plan.dtype, until p->precision is what this returned */
@@ -167,6 +170,7 @@ gboolean sc_pass_has_mlp_bias (const Pass *p);
 /* layer-overlap.c: products in chunks beside their collectives, with plan.tp_overlap and sequence parallelism.  What is gathered, or is to be
  * summed, lies in user buffers then.  @width: of the rows that are gathered. */
 gboolean sc_pass_overlaps (const Pass *p);
+void sc_pass_in_buffers (Pass *p); /* the collective that was written last */
 void sc_pass_gathered_gemm (Pass *p, const char *gather, const char *name, ScGemmLayout layout, double n, double k, double width);
 void sc_pass_reduced_gemm (Pass *p, const char *reduce, const char *name, ScGemmLayout layout, double n, double k);
 

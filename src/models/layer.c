@@ -196,9 +196,16 @@ repeat_before (Pass *p, Half half)
   const gboolean shared = p->model->layer_norms == 1; /* one norm: before the half that comes first */
   p->time = SC_TIME_RECOMPUTE;
   if (sc_pass_repeats (p, SC_MODULE_LAYERNORM) && half == ATTENTION_HALF)
-    first_norm (p);
+    {
+      first_norm (p);
+      sc_pass_cast_again (p, TRUE, (has_latents (p) && p->model->mla.q_lora_rank > 0 ? 2 : 1) * p->h * p->t_sp);
+    }
   else if (sc_pass_repeats (p, SC_MODULE_LAYERNORM) && !shared)
-    second_norm (p);
+    {
+      second_norm (p);
+      if (!p->shape->kind.experts || p->model->shared_experts > 0)
+        sc_pass_cast_again (p, !p->shape->kind.experts, p->h * p->t_sp);
+    }
   const gboolean experts = p->shape->kind.experts, to_end = !p->fw->recompute_stops_early;
   if (half == MLP_HALF && sc_pass_repeats (p, experts ? SC_MODULE_MOE : SC_MODULE_MLP))
     {

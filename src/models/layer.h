@@ -41,6 +41,7 @@ typedef struct
   ScCollKind  coll;      /* COLLECTIVE, COLLECTIVE_START */
   const char *name;      /* collectives: static, for traces: "qkv all-gather" */
   gboolean    together;  /* KERNEL, COLLECTIVE_START: issued by its library with the item before, not by the framework's own code */
+  gboolean    buffers;   /* collectives: in user buffers of the framework's library, which say how many SMs they take */
   double      bytes;     /* collectives: whole buffer of one rank's call as nccl-tests counts it (the gathered one for AG and RS) */
   ScMemKind   mem;       /* MEM */
   gint64      mem_bytes; /* MEM */

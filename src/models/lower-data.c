@@ -220,12 +220,15 @@ list_pieces (const Lower *l, guint chunk, guint unit, gboolean experts, GArray *
   const guint first = pieces->len;
   double sum = 0;
   guint nth = 0;
-  for (guint i = 0; i < priced->n && !experts; i++)
+  for (guint i = 0; i < priced->n; i++)
     {
       const PricedItem *const item = &priced->items[i];
       if (item->kind != SC_ITEM_KERNEL || item->weights >= 0)
         continue;
-      const Piece piece = { -item->weights, unit, nth++ };
+      const guint this = nth++;
+      if (item->experts != experts)
+        continue;
+      const Piece piece = { -item->weights, unit, this };
       g_array_append_val (pieces, piece);
       sum -= item->weights;
     }

@@ -79,7 +79,9 @@ product_weights (const ScKernel *k)
   if (k->class != SC_KERNEL_GEMM && k->class != SC_KERNEL_GROUPED_GEMM)
     return 0;
   const double groups = k->class == SC_KERNEL_GROUPED_GEMM ? (double) k->batch : 1;
-  return k->layout == SC_GEMM_NT ? -groups * (double) k->m * (double) k->n : groups * (double) k->n * (double) k->k;
+  if (k->layout != SC_GEMM_NT)
+    return groups * (double) k->n * (double) k->k;
+  return k->class == SC_KERNEL_GROUPED_GEMM ? -groups * (double) k->n * (double) k->k : -(double) k->m * (double) k->n; /* of groups m are the rows */
 }
 
 /* Of the framework's own kernel relative to what is priced. */
@@ -108,7 +110,7 @@ sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, doub
         }
       if (item->kind != SC_ITEM_KERNEL)
         flush_memory (out, sum);
-      PricedItem p = { .kind = (guint8) item->kind, .time = (guint8) item->time, .coll = (guint8) item->coll, .comm = (guint8) item->comm, .bytes = item->bytes,
+      PricedItem p = { .kind = (guint8) item->kind, .time = (guint8) item->time, .coll = (guint8) item->coll, .comm = (guint8) item->comm, .buffers = item->buffers != FALSE, .bytes = item->bytes,
                        .issue_ns = sc_lower_to_ns (item->together && !l->plan->cuda_graphs ? LIBRARY_LAUNCH_S * host_factor : host_s (l, item->time, host_factor)) };
       if (item->kind == SC_ITEM_KERNEL)
         {
@@ -118,6 +120,7 @@ sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, doub
           p.value = sc_time_from_s (seconds);
           p.memory = memory_set (l, sum);
           p.weights = product_weights (&item->kernel);
+          p.experts = item->kernel.class == SC_KERNEL_GROUPED_GEMM;
           p.label = sc_lower_label (l, item->kernel.name);
           ret.grade_s[cost.grade] += seconds;
         }
@@ -298,9 +301,9 @@ stretch (ScCallForm *form, const ScCollChoice *choice, double seconds)
 
 /* Share of compute that a call takes from its members. */
 static double
-call_hold (const Lower *l, ScCommKind comm, ScCollKind kind)
+call_hold (const Lower *l, gboolean buffers, ScCollKind kind)
 {
-  if (comm != SC_COMM_TP || !l->plan->tp_overlap)
+  if (!buffers)
     return l->hold;
   return MIN ((kind == SC_COLL_SEND_RECEIVE ? RING_EXCHANGE_SMS : USER_BUFFER_SMS) / l->sms, 1);
 }
@@ -317,9 +320,9 @@ forced_row (const Lower *l, const ScComm *comm, ScCollKind kind, const ScGroupSh
   return NULL;
 }
 
-/* The program's call for @bytes of @kind over @comm: made once per family, kind and size. */
-guint32
-sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
+/* The program's call for @bytes of @kind over @comm: made once per family, kind, size and kind of buffers. */
+static guint32
+call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, gboolean buffers)
 {
   const ScLowerInput *const in = l->in;
   const guint32 family = in->fold->family_of[comm_id];
@@ -328,7 +331,7 @@ sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
   for (guint i = 0; i < l->known[family]->len; i++)
     {
       const KnownCall *const k = &g_array_index (l->known[family], KnownCall, i);
-      if (k->kind == kind && k->bytes == bytes)
+      if (k->kind == kind && k->bytes == bytes && k->buffers == buffers)
         return k->call;
     }
   const guint32 first_comm = in->fold->family_comm[family];
@@ -342,9 +345,9 @@ sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
     note_need (l, family, choice.row, kind);
   const ScBound bound = walk != NULL ? sc_walk_bound (walk, kind, shape) : (ScBound) { 0, 0, SC_NONE, SC_NONE };
   sc_collective_time (&choice, kind, shape, bytes, &bound);
-  const double hold = kind == SC_COLL_SEND || choice.row->walk == NULL ? 0 : call_hold (l, comm->kind, kind);
+  const double hold = kind == SC_COLL_SEND || choice.row->walk == NULL ? 0 : call_hold (l, buffers, kind);
   const ScTimeKind tag = sc_lower_comm_time (comm->kind);
-  const KnownCall known = { kind, bytes, l->p->calls->len };
+  const KnownCall known = { kind, buffers, bytes, l->p->calls->len };
   const gboolean across = l->plan->pp > 1 && (comm->kind == SC_COMM_WORLD || comm->kind == SC_COMM_EMBEDDING);
   if (in->blocks > 0 && walk != NULL)
     {
@@ -371,6 +374,12 @@ sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
     g_array_index (l->p->calls, ScCall, known.call).wait_tag = SC_TIME_BUBBLE;
   g_array_append_val (l->known[family], known);
   return known.call;
+}
+
+guint32
+sc_lower_call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes)
+{
+  return call_of (l, comm_id, kind, bytes, FALSE);
 }
 
 /* Picoseconds of a call that has its links for itself. */
@@ -401,7 +410,7 @@ guint32
 sc_lower_item_call (Lower *l, const PricedItem *item)
 {
   const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, (ScCommKind) item->comm, FALSE);
-  return sc_lower_call_of (l, comm, (ScCollKind) item->coll, item->bytes);
+  return call_of (l, comm, (ScCollKind) item->coll, item->bytes, item->buffers);
 }
 
 /* Where collectives over @comm run that compute does not wait for at once. */

@@ -12,6 +12,8 @@ typedef struct
   guint8  time;        /* ScTimeKind; MEM: ScMemKind */
   guint8  coll;        /* ScCollKind */
   guint8  comm;        /* ScCommKind */
+  guint8  buffers;     /* collectives: in user buffers */
+  guint8  experts;     /* KERNEL: the weights are of routed experts */
   guint32 label;
   guint32 issue_ns;
   guint32 memory;      /* KERNEL: what it allocates and frees as it starts: memory set, or SC_NONE */
@@ -45,6 +47,7 @@ typedef struct
 typedef struct
 {
   ScCollKind kind;
+  gboolean buffers;
   double  bytes;
   guint32 call;
 } KnownCall;

@@ -190,22 +190,27 @@ sc_stage_sizes_free (ScStageSizes *s)
 /* ---- the end of the step ---- */
 
 /* Gradients that every tensor-parallel rank holds a partial sum of: norms (and biases behind row-parallel products) under
- * sequence parallelism (MODELLING 5.8). */
+ * sequence parallelism (MODELLING 5.8); without it those of queries and keys, whose heads are split (Megatron-LM
+ * core/distributed/finalize_model_grads.py). */
 static double
 replicated_grad_bytes (const Lower *l)
 {
   const ScModel *const m = &l->in->workload->model;
-  guint64 params = 0;
+  guint64 params = 0, layers = 0;
   for (guint chunk = 0; chunk < sc_plan_chunks (l->plan); chunk++)
     {
       const guint j = sc_plan_stage (l->plan, l->at.pp, chunk), first = sc_stage_first_layer (l->in->sizes, j);
+      layers += l->in->sizes->layers[j];
       for (guint i = first; i < first + l->in->sizes->layers[j]; i++)
         params += sc_model_layer_replicated_params (m, sc_model_layer_has_experts (m, i));
       if (j != l->in->sizes->n_virtual - 1)
         continue;
+      layers += m->mtp_layers;
       params += m->no_final_norm ? 0 : sc_model_norm_params (m);
       params += m->mtp_layers * (sc_model_layer_replicated_params (m, m->experts > 0) + 3 * sc_model_norm_params (m));
     }
+  if (!l->plan->sequence_parallel)
+    params = m->qk_norm && !m->qk_norm_full ? layers * 2 * m->head_dim : 0;
   return (double) params * sc_dtype_bytes (l->plan->grad_dtype);
 }
 
@@ -233,7 +238,7 @@ put_finish (Lower *l)
   const guint32 host = sc_lower_issue_ns (l, SC_TIME_OPTIMIZER);
   sc_lower_before_optimizer (l);
   const guint32 tp = sc_layout_comm_of (layout, l->rank, SC_COMM_TP, FALSE);
-  if (l->plan->sequence_parallel && tp != SC_NONE && replicated_grad_bytes (l) > 0)
+  if (tp != SC_NONE && replicated_grad_bytes (l) > 0)
     sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_call_of (l, tp, SC_COLL_ALL_REDUCE, replicated_grad_bytes (l)), sc_lower_label (l, "norm gradients"), host);
   put_kv_gradients (l, host);
   const guint32 embedding = sc_layout_comm_of (layout, l->rank, SC_COMM_EMBEDDING, FALSE);

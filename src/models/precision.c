@@ -149,9 +149,8 @@ fail (GError **error, char *message)
   return FALSE;
 }
 
-/* Elements that a row or a block of scales holds at least: 16 bytes, or 32 elements with a scale for each 32. */
-static guint
-unit_of (const ScPrecision *precision)
+guint
+sc_precision_unit (const ScPrecision *precision)
 {
   return precision->gemm == SC_DTYPE_FP4 || strcmp (precision->recipe, "mxfp8") == 0 ? 32 : 16;
 }
@@ -169,7 +168,7 @@ sc_precision_check (const ScWorkload *workload, GError **error)
     return fail (error, g_strdup_printf ("/plan/fp8_param_gather: found true with dtype %s, expected fp8, mxfp8 or nvfp4", sc_dtype_name (plan->dtype)));
   if (plan->precision == NULL)
     return TRUE;
-  const guint unit = unit_of (plan->precision);
+  const guint unit = sc_precision_unit (plan->precision);
   const struct
   {
     guint64 width;
@@ -185,6 +184,9 @@ sc_precision_check (const ScWorkload *workload, GError **error)
     { m->mla.kv_lora_rank, "kv_lora_rank" },
     { (guint64) m->mla.kv_lora_rank + m->mla.qk_rope_head_dim, "kv_lora_rank + qk_rope_head_dim" },
     { (guint64) workload->seq * plan->micro_batch / plan->cp, "seq x micro_batch / cp" },
+    /* weight gradients of ways down to latents add up a rank's own rows */
+    { m->mla.kv_lora_rank > 0 && plan->sequence_parallel ? (guint64) workload->seq * plan->micro_batch / plan->cp / plan->tp : 0,
+      "seq x micro_batch / cp / tp" },
   };
   for (guint i = 0; i < G_N_ELEMENTS (widths); i++)
     if (widths[i].width % unit != 0)

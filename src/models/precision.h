@@ -38,3 +38,6 @@ double sc_precision_cast_traffic (const ScPrecision *precision, double bytes);
 
 /* Bytes of the narrow copies of a weight that the products of one step read. */
 double sc_precision_weight_bytes (const ScPrecision *precision);
+
+/* Elements that a row or a block of scales holds at least: 16 bytes, or 32 elements with a scale for each 32. */
+guint sc_precision_unit (const ScPrecision *precision);

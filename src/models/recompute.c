@@ -261,7 +261,7 @@ modules_flops (const ScWorkload *workload, guint layer, ScFlopsConvention conven
     flops += shared;
   if (modules & 1u << SC_MODULE_MLA_UP_PROJ)
     flops += 2.0 * seq * m->heads
-             * ((double) m->mla.q_lora_rank * m->head_dim + m->mla.kv_lora_rank * ((double) m->mla.qk_nope_head_dim + m->mla.v_head_dim));
+             * ((double) (m->mla.q_lora_rank > 0 ? m->mla.q_lora_rank : m->hidden) * m->head_dim + m->mla.kv_lora_rank * ((double) m->mla.qk_nope_head_dim + m->mla.v_head_dim));
   return flops;
 }
 
