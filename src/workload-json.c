@@ -246,7 +246,7 @@ static const ScField zero_fields[] = {
   { "all_reduce", SC_FIELD_BOOL, .derived = "as the framework has it", .offset = offsetof (ScPlan, zero.all_reduce),
     .help = "Stages 1 and 2: gradients are summed whole on every rank instead of scattered (DeepSpeed's "
             "use_multi_rank_bucket_allreduce, its default)" },
-  { "allgather_bucket", ELEMENTS (allgather_bucket), .derived = "500000000",
+  { "allgather_bucket", SC_FIELD_COUNT64, .min = 1, .max = 1e15, .offset = offsetof (ScPlan, zero.allgather_bucket), .derived = "500000000",
     .help = "Stages 1 and 2: elements gathered at once behind the optimizer (allgather_bucket_size)" },
   { "prefetch_bucket", ELEMENTS (prefetch_bucket), .derived = "50000000",
     .help = "Stage 3: elements gathered ahead at each module (stage3_prefetch_bucket_size)" },

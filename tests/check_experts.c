@@ -12,6 +12,7 @@
 #include "models/model.h"
 #include "models/precision.h"
 #include "models/recompute.h"
+#include "models/sharding.h"
 #include "routing-csv.h"
 
 #define BLOCK(h, l, a, g, d, f, v)                                                                                                                     \
@@ -382,6 +383,7 @@ START_TEST (executed_products_are_the_worked_values)
         w.plan.dp = 8;
         w.plan.global_batch = 64;
         w.plan.sequence_parallel = w.plan.tp > 1;
+        sc_zero_defaults (&w.plan.zero, w.framework);
         const double layers = rows[i].n_dense + rows[i].n_experts;
         const double want = layers * rows[i].linear + rows[i].n_dense * rows[i].dense + rows[i].n_experts * rows[i].experts;
         ck_assert_msg (sc_workload_complete (&w, NULL) && sc_workload_check (&w, NULL), "%u %u", i, k);
@@ -474,6 +476,7 @@ START_TEST (ranks_hold_all_parameters)
           w.plan.ep = 8;
           w.model.mtp_layers = rows[i].mtp;
           w.plan.sequence_parallel = tp > 1;
+          sc_zero_defaults (&w.plan.zero, w.framework);
           ck_assert (sc_workload_complete (&w, NULL) && sc_workload_check (&w, NULL));
           g_autoptr (ScStageSizes) sizes = sc_stage_sizes_new (&w);
           guint64 sum = 0, replicated = sc_model_norm_params (&w.model); /* the last one */

@@ -134,8 +134,11 @@ typedef struct
   guint hpz, reshard;
   ScRecompute recompute;
   ScOffload offload;
+  const char *rounds; /* schedule with two chunks on a rank */
 } Case;
 
+#define DP 4
+#define LAYERS 6
 #define EVERY .sync = SC_GRAD_SYNC_EVERY
 static const Case cases[] = {
   { SC_SHARDING_NONE, &megatron, .microbatches = 3 },
@@ -143,6 +146,7 @@ static const Case cases[] = {
   { SC_SHARDING_NONE, &fsdp2, .microbatches = 2 },
   { SC_SHARDING_NONE, &fsdp2, .microbatches = 2, EVERY },
   { SC_SHARDING_NONE, &fsdp2, .pp = 2, .microbatches = 2 },
+  { SC_SHARDING_NONE, &fsdp2, .pp = 2, .microbatches = 4, EVERY, .rounds = "interleaved-rounds" },
   { SC_SHARDING_NONE, &deepspeed, .microbatches = 2, .plain = TRUE },
   { SC_SHARDING_DISTRIBUTED_OPTIMIZER, &megatron, .microbatches = 2 },
   { SC_SHARDING_DISTRIBUTED_OPTIMIZER, &megatron, .pp = 2, .microbatches = 2, .group = 2 },
@@ -161,6 +165,7 @@ static const Case cases[] = {
   { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 3 },
   { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 2, EVERY, .plain = TRUE },
   { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 2, EVERY, .reshard = 2 },
+  { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 2, EVERY, .reshard = 2, .group = DP },
   { SC_SHARDING_FSDP_FULL, &fsdp2, .pp = 2, .microbatches = 3 },
   { SC_SHARDING_FSDP_FULL, &fsdp2, .pp = 2, .microbatches = 3, EVERY, .recompute = SC_RECOMPUTE_FULL },
   { SC_SHARDING_FSDP_FULL, &fsdp1, .microbatches = 3, EVERY },
@@ -181,16 +186,16 @@ static const Case cases[] = {
   { SC_SHARDING_HSDP, &fsdp1, .microbatches = 2, .group = 2, .offload = SC_OFFLOAD_BOTH },
 };
 
-#define DP 4
-#define LAYERS 6
 
 static ScWorkload *
 case_workload (const Case *c, guint dp)
 {
-  ScWorkload *const w = fix_workload ((FixPlan) { .dp = dp, .pp = c->pp, .layers = LAYERS, .microbatches = c->microbatches, .sharding = c->sharding,
+  ScWorkload *const w = fix_workload ((FixPlan) { .dp = dp, .pp = c->pp, .vpp = c->rounds != NULL ? 2 : 1, .layers = LAYERS, .microbatches = c->microbatches, .sharding = c->sharding,
                                                   .overlap_grad = !c->plain, .overlap_param = !c->plain && c->sharding != SC_SHARDING_NONE,
                                                   .bucket_params = 30000 });
   w->framework = c->framework;
+  if (c->rounds != NULL)
+    w->plan.schedule = c->rounds;
   w->plan.attention = SC_ATTENTION_UNFUSED; /* the test GPU has no curves of flash attention */
   w->plan.grad_sync = c->sync;
   w->plan.shard_group = c->group;
@@ -423,6 +428,50 @@ END_TEST
 
 /* Two nodes of one GPU each, host memory of 400 GB/s: gradients leave at 50 GB/s, Adam moves 30 bytes of each owned parameter at 0.8 of the
  * memory's rate, weights come back. */
+/* What stands behind a micro-batch's backward: its reductions, however much they overlap. */
+START_TEST (a_backward_ends_when_its_reductions_have)
+{
+  static const struct { Case c; const char *label; } every[] = {
+    { { SC_SHARDING_NONE, &fsdp2, .microbatches = 2, EVERY }, "gradients" },
+    { { SC_SHARDING_ZERO2, &deepspeed, .microbatches = 2, EVERY }, "gradients" },
+    { { SC_SHARDING_ZERO3, &deepspeed, .microbatches = 2, EVERY }, "gradients" },
+    { { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 2, EVERY }, "gradients" },
+    { { SC_SHARDING_HSDP, &fsdp1, .microbatches = 2, EVERY, .group = 2 }, "gradients of replicas" },
+    { { SC_SHARDING_HSDP, &fsdp2, .microbatches = 2, EVERY, .group = 2 }, "gradients of replicas" },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (every); i++)
+    {
+      g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 8, .gpus = 1 });
+      g_autoptr (ScWorkload) w = case_workload (&every[i].c, DP);
+      g_autoptr (ScStepItems) items = fix_items (1e-6, 1e-6, 0, 0);
+      g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+      const ScProgram *const p = r->lowered->program;
+      ck_assert_uint_eq (r->fold->n_classes, 1);
+      guint n = 0;
+      for (guint32 op = 0; op < p->ops->len; op++)
+        n += strcmp (label_of (r, &g_array_index (p->ops, ScOp, op)), every[i].label) == 0;
+      ck_assert_uint_gt (n, 0);
+      ck_assert_msg (when (r, "layer", LAYERS, FALSE) >= when (r, every[i].label, n / 2 - 1, TRUE), "row %u: the next forward begins before", i);
+    }
+}
+END_TEST
+
+/* Nothing of one micro-batch's reductions is left when the next one begins. */
+START_TEST (more_micro_batches_take_no_more_memory)
+{
+  static const Case one[] = {
+    { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 1, EVERY }, { SC_SHARDING_FSDP_FULL, &fsdp1, .microbatches = 1, EVERY },
+    { SC_SHARDING_FSDP_GRAD_OP, &fsdp2, .microbatches = 1, EVERY }, { SC_SHARDING_HSDP, &fsdp2, .microbatches = 1, EVERY, .group = 2 },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (one); i++)
+    {
+      Case two = one[i];
+      two.microbatches = 2;
+      ck_assert_uint_eq (peak_of (&two), peak_of (&one[i]));
+    }
+}
+END_TEST
+
 START_TEST (an_offloaded_optimizer_steps_at_the_hosts_pace)
 {
   static const Case c = { SC_SHARDING_ZERO2, &deepspeed, .microbatches = 2, EVERY, .offload = SC_OFFLOAD_OPTIMIZER };
@@ -442,6 +491,20 @@ START_TEST (an_offloaded_optimizer_steps_at_the_hosts_pace)
       out += sc_time_to_s (g_array_index (p->ops, ScOp, i).value);
   ck_assert_double_eq_tol (out, 2 * 4 * owned / 50e9, 1e-10);
   ck_assert_int_ge (when (r, "adam on the host", 0, FALSE), when (r, "gradients to the host", 0, TRUE));
+}
+END_TEST
+
+/* Of a node only what the job has there shares the host: DP ranks of eight GPUs. */
+START_TEST (gpus_that_the_job_leaves_out_take_nothing_of_the_host)
+{
+  static const Case c = { SC_SHARDING_ZERO2, &deepspeed, .microbatches = 2, EVERY, .offload = SC_OFFLOAD_OPTIMIZER };
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 1, .gpus = 8 });
+  g_autoptr (ScWorkload) w = case_workload (&c, DP);
+  g_autoptr (ScStepItems) items = sc_step_items_new (w);
+  g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+  const double owned = (double) r->sizes->params[0] / DP;
+  const ScTime step = when (r, "adam on the host", 0, TRUE) - when (r, "adam on the host", 0, FALSE);
+  ck_assert_int_le (ABS (step - sc_time_from_s (30 * owned * DP / (0.8 * 400e9))), 1);
 }
 END_TEST
 
@@ -735,7 +798,10 @@ sharding_suite (void)
   tcase_add_loop_test (tc, a_step_leaves_memory_as_it_was, 0, G_N_ELEMENTS (cases));
   tcase_add_test (tc, experts_are_shared_out_over_their_own_group);
   tcase_add_test (tc, higher_stages_take_less);
+  tcase_add_test (tc, a_backward_ends_when_its_reductions_have);
+  tcase_add_test (tc, more_micro_batches_take_no_more_memory);
   tcase_add_test (tc, an_offloaded_optimizer_steps_at_the_hosts_pace);
+  tcase_add_test (tc, gpus_that_the_job_leaves_out_take_nothing_of_the_host);
   tcase_add_test (tc, every_row_says_what_it_is);
   suite_add_tcase (suite, tc);
   tc = tcase_create ("buckets and limits");

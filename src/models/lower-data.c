@@ -474,16 +474,27 @@ sc_bucket_after_unit (Lower *l, const ScSlot *slot, guint unit, gboolean last)
     put_reduce_after (l, slot->chunk, unit, LOWER_UNIT_END);
 }
 
+/* Whatever overlaps, a backward ends when its reductions have: finalize_backward() in reducer.cpp waits for every bucket, the epilogues of
+ * DeepSpeed's stages synchronise the host. */
+static void
+end_backward (Lower *l)
+{
+  const ScFramework *const framework = l->in->workload->framework;
+  for (guint i = 0; i < l->dp_done->len && framework->buckets == SC_BUCKETS_DEEPSPEED && framework->host_backward_s > 0; i++)
+    sc_lower_host_wait (l, g_array_index (l->dp_done, guint32, i));
+  wait_reduced (l);
+}
+
 void
 sc_bucket_after_slot (Lower *l, const ScSlot *slot, gboolean last)
 {
   if (last || !makes_gradients (slot) || l->plan->grad_sync != SC_GRAD_SYNC_EVERY)
     return;
   sc_lower_put_reduce_chunk (l, slot->chunk);
-  if (!l->plan->overlap_grad)
-    wait_reduced (l);
-  for (guint i = 0; i < l->buckets->len; i++) /* they are filled once more */
-    g_array_index (l->buckets, Bucket, i).reduced = FALSE;
+  end_backward (l);
+  for (guint i = 0; i < l->buckets->len; i++)
+    if (g_array_index (l->buckets, Bucket, i).chunk == slot->chunk) /* they are filled once more */
+      g_array_index (l->buckets, Bucket, i).reduced = FALSE;
 }
 
 void

@@ -19,12 +19,22 @@ sc_lower_offloads_params (const Lower *l)
   return l->plan->offload == SC_OFFLOAD_PARAMS || l->plan->offload == SC_OFFLOAD_BOTH;
 }
 
+/* GPUs of this rank's node that the job has, from the node's first GPU on. */
+static guint
+ranks_on_node (const Lower *l)
+{
+  const ScFabric *const fabric = l->in->fabric;
+  const guint32 first = l->rank - fabric->gpus[l->rank].index;
+  return MIN (sc_fabric_node_type (fabric, l->rank)->gpus, fabric->n_gpus - first);
+}
+
 /* GPUs behind one PCIe switch copy at the same time: each has its part of the switch's link to the host. */
 static double
 crowding (const Lower *l)
 {
   const ScNodeType *const type = sc_fabric_node_type (l->in->fabric, l->rank);
-  const double all = type->pcie_gpus_per_switch * type->device->h2d_bytes_per_s.value, uplink = type->pcie_uplink_bytes_per_s.value;
+  const guint each = MAX (type->pcie_gpus_per_switch, 1), first = l->in->fabric->gpus[l->rank].index / each * each; /* of this switch */
+  const double all = MIN (each, ranks_on_node (l) - first) * type->device->h2d_bytes_per_s.value, uplink = type->pcie_uplink_bytes_per_s.value;
   return uplink > 0 ? MAX (all / uplink, 1) : 1;
 }
 
@@ -55,7 +65,7 @@ void
 sc_lower_put_host_step (Lower *l, double owned)
 {
   const ScNodeType *const type = sc_fabric_node_type (l->in->fabric, l->rank);
-  const double seconds = HOST_ADAM_BYTES * owned * type->gpus / (HOST_MEMORY_SHARE * type->host_memory_bytes_per_s.value);
+  const double seconds = HOST_ADAM_BYTES * owned * ranks_on_node (l) / (HOST_MEMORY_SHARE * type->host_memory_bytes_per_s.value);
   ScOp *const op = sc_program_work (l->p, SC_STREAM_COMPUTE, SC_TIME_OPTIMIZER, sc_time_from_s (seconds));
   op->arg = SC_NONE;
   op->label = sc_lower_label (l, "adam on the host");

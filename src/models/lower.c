@@ -214,6 +214,13 @@ replicated_grad_bytes (const Lower *l)
   return (double) params * sc_dtype_bytes (l->plan->grad_dtype);
 }
 
+/* Bytes of gradients that are summed behind data parallelism's own sums: where a strategy has shared gradients out, a rank holds its part. */
+static double
+held_gradients (const Lower *l, double bytes)
+{
+  return l->sharding->grads ? bytes / sc_plan_shard_ranks (l->plan) : bytes;
+}
+
 /* Where there are fewer KV heads than tensor-parallel ranks, those that hold the same one have each a part of its gradient: that of
  * their own queries. */
 static void
@@ -227,7 +234,7 @@ put_kv_gradients (Lower *l, guint32 host)
     layers += l->in->sizes->layers[sc_plan_stage (l->plan, l->at.pp, chunk)];
   const double bytes = (double) layers * (double) sc_model_kv_params (&l->in->workload->model, 1) * sc_dtype_bytes (l->plan->grad_dtype);
   if (bytes > 0)
-    sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_call_of (l, comm, SC_COLL_ALL_REDUCE, bytes), sc_lower_label (l, "KV gradients"), host);
+    sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_call_of (l, comm, SC_COLL_ALL_REDUCE, held_gradients (l, bytes)), sc_lower_label (l, "KV gradients"), host);
 }
 
 static void
@@ -239,13 +246,15 @@ put_finish (Lower *l)
   sc_lower_before_optimizer (l);
   const guint32 tp = sc_layout_comm_of (layout, l->rank, SC_COMM_TP, FALSE);
   if (tp != SC_NONE && replicated_grad_bytes (l) > 0)
-    sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_call_of (l, tp, SC_COLL_ALL_REDUCE, replicated_grad_bytes (l)), sc_lower_label (l, "norm gradients"), host);
+    sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_call_of (l, tp, SC_COLL_ALL_REDUCE, held_gradients (l, replicated_grad_bytes (l))),
+                       sc_lower_label (l, "norm gradients"), host);
   put_kv_gradients (l, host);
   const guint32 embedding = sc_layout_comm_of (layout, l->rank, SC_COMM_EMBEDDING, FALSE);
   if (embedding != SC_NONE)
     sc_lower_put_call (l, SC_STREAM_COMPUTE,
               sc_lower_call_of (l, embedding, SC_COLL_ALL_REDUCE,
-                       (double) w->model.vocab / l->plan->tp * (w->model.embedding_dim > 0 ? w->model.embedding_dim : w->model.hidden) * sc_dtype_bytes (l->plan->grad_dtype)),
+                       held_gradients (l, (double) w->model.vocab / l->plan->tp * (w->model.embedding_dim > 0 ? w->model.embedding_dim : w->model.hidden)
+                                              * sc_dtype_bytes (l->plan->grad_dtype))),
               sc_lower_label (l, w->model.tied_embeddings ? "tied embedding gradients" : "embedding gradients"), host);
 
   const double dense = (double) l->in->sizes->params[l->at.pp], experts = (double) l->in->sizes->experts[l->at.pp];
@@ -526,6 +535,16 @@ estimate_passes (const ScPassItems *items)
          + (items->rebuild != NULL ? estimate_pass (items->rebuild) : 0);
 }
 
+/* Calls behind DeepSpeed's optimizer, in pieces of plan.zero.allgather_bucket elements. */
+static double
+estimate_gathers (const ScLowerInput *in, guint rank)
+{
+  const ScPlan *const p = &in->workload->plan;
+  const gboolean pieces = (p->sharding == SC_SHARDING_ZERO1 || p->sharding == SC_SHARDING_ZERO2) && !p->overlap_param
+                          && in->workload->framework->buckets == SC_BUCKETS_DEEPSPEED;
+  return pieces ? ((double) in->sizes->params[rank] + (double) in->sizes->experts[rank]) / (double) p->zero.allgather_bucket : 0;
+}
+
 double
 sc_lower_estimate (const ScLowerInput *in)
 {
@@ -552,7 +571,7 @@ sc_lower_estimate (const ScLowerInput *in)
             each += layer[s->kinds->of_layer[i]];
           each += whole + boundary + (stage == 0 ? embedding : 0) + (stage == in->sizes->n_virtual - 1 ? head : 0);
         }
-      ops += each * sc_workload_microbatches (in->workload) * p->vpp / sc_plan_chunks (p);
+      ops += each * sc_workload_microbatches (in->workload) * p->vpp / sc_plan_chunks (p) + estimate_gathers (in, rank);
     }
   return ops;
 }

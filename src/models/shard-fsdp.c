@@ -146,6 +146,8 @@ ask (Lower *l, Unit *u, gboolean backward)
     limit_gathers (l);
   if (!l->plan->overlap_param)
     sc_lower_put_order (l, SC_STREAM_COMPUTE, SC_STREAM_DP);
+  const guint32 comm = partly ? sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_SHARD, FALSE) : shard_comm (l, FALSE);
+  g_assert (!partly || comm != SC_NONE);
   const gboolean from_host = !partly && sc_lower_offloads_params (l);
   if (from_host)
     {
@@ -156,8 +158,7 @@ ask (Lower *l, Unit *u, gboolean backward)
   sc_lower_put_mem (l, SC_STREAM_DP, second (l) ? SC_MEM_COMM : SC_MEM_WEIGHTS, bytes);
   if (!partly) /* from fp32 to what is gathered */
     sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "all-gather copy-in", (4 + use_bytes (l)) * own_elements (l, u));
-  sc_lower_data_call (l, SC_STREAM_DP, partly ? sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_SHARD, FALSE) : shard_comm (l, FALSE),
-                      SC_COLL_ALL_GATHER, use_bytes (l) * u->dense, "parameters");
+  sc_lower_data_call (l, SC_STREAM_DP, comm, SC_COLL_ALL_GATHER, use_bytes (l) * u->dense, "parameters");
   sc_lower_data_call (l, SC_STREAM_DP, shard_comm (l, TRUE), SC_COLL_ALL_GATHER, use_bytes (l) * u->experts, "expert parameters");
   if (from_host)
     sc_lower_put_mem (l, SC_STREAM_DP, SC_MEM_COMM, -floor (4 * own_elements (l, u)));
@@ -263,6 +264,8 @@ put_reduce_scatter (Lower *l, const Unit *u)
   Fsdp *const f = l->shard;
   const double r = reduce_bytes (l);
   const guint32 replica = l->plan->sharding == SC_SHARDING_HSDP ? sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_REPLICA, FALSE) : SC_NONE;
+  const double kept = replica != SC_NONE ? floor (r * own_elements (l, u)) : 0; /* what the sum over replicas reads */
+  sc_lower_put_mem (l, SC_STREAM_DP, SC_MEM_COMM, kept);
   sc_lower_data_call (l, SC_STREAM_DP, shard_comm (l, FALSE), SC_COLL_REDUCE_SCATTER, r * u->dense, "gradients");
   sc_lower_data_call (l, SC_STREAM_DP, shard_comm (l, TRUE), SC_COLL_REDUCE_SCATTER, r * u->experts, "expert gradients");
   f->reduced = sc_lower_put_record (l, SC_STREAM_DP);
@@ -273,6 +276,7 @@ put_reduce_scatter (Lower *l, const Unit *u)
       sc_lower_data_call (l, SC_STREAM_DP_REPLICA, replica, SC_COLL_ALL_REDUCE, r * own_elements (l, u), "gradients of replicas");
     }
   sc_lower_put_copy (l, rest, SC_TIME_COMM_DP, "reduce-scatter copy-out", (r + 4) * own_elements (l, u));
+  sc_lower_put_mem (l, rest, SC_MEM_COMM, -kept);
   f->summed = sc_lower_put_record (l, rest);
   if (sc_lower_offloads_optimizer (l))
     sc_lower_put_out (l, rest, "gradients to the host", 4 * own_elements (l, u));
@@ -400,6 +404,18 @@ fsdp_after_unit (Lower *l, const ScSlot *slot, guint unit, gboolean last)
     reshard (l, u, 0);
 }
 
+/* A backward ends when its reductions have, those over replicas, too (_root_post_backward_final_callback() and finalize_backward() in FSDP2,
+ * _post_backward_final_callback() in FSDP1); nothing of them stays alive. */
+static void
+end_backward (Lower *l)
+{
+  Fsdp *const f = l->shard;
+  wait_reduced (l);
+  if (f->summed != SC_NONE)
+    sc_program_wait (l->p, SC_STREAM_COMPUTE, f->summed);
+  f->summed = SC_NONE;
+}
+
 static void
 fsdp_after_slot (Lower *l, const ScSlot *slot, gboolean last)
 {
@@ -412,15 +428,14 @@ fsdp_after_slot (Lower *l, const ScSlot *slot, gboolean last)
     if (is_layer (l, slot->chunk, unit))
       post_backward (l, unit_at (l, slot->chunk, unit_index (l, slot->chunk, unit)), last);
   post_backward (l, unit_at (l, slot->chunk, 0), last);
+  if (syncs (l, last))
+    end_backward (l);
 }
 
 static void
 fsdp_before_optimizer (Lower *l)
 {
-  Fsdp *const f = l->shard;
-  wait_reduced (l);
-  if (f->summed != SC_NONE)
-    sc_program_wait (l->p, SC_STREAM_COMPUTE, f->summed);
+  end_backward (l);
 }
 
 static gboolean

@@ -190,7 +190,11 @@ unit_grad_bytes (const Lower *l, const ScSlot *slot, guint unit)
 static double
 copy_bytes (const Lower *l)
 {
-  return l->plan->grad_dtype == SC_DTYPE_FP32 || sc_lower_offloads_optimizer (l) ? 0 : floor (4.0 * (double) l->in->sizes->params[l->at.pp] / sc_plan_data_ranks (l->plan));
+  if (l->plan->grad_dtype == SC_DTYPE_FP32 || sc_lower_offloads_optimizer (l))
+    return 0;
+  return floor (4.0
+                * ((double) l->in->sizes->params[l->at.pp] / sc_plan_data_ranks (l->plan)
+                   + (double) l->in->sizes->experts[l->at.pp] / sc_plan_expert_data_ranks (l->plan)));
 }
 
 /* ---- gathers ---- */
@@ -202,6 +206,7 @@ put_gather (Lower *l, double params, guint n)
   Zero3 *const z = l->shard;
   const gboolean inner = z->backward && l->plan->zero.hpz > 0;
   const guint32 comm = inner ? sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_SHARD, FALSE) : sc_lower_data_comm (l, FALSE);
+  g_assert (!inner || comm != SC_NONE);
   const guint ranks = inner ? l->plan->zero.hpz : sc_plan_data_ranks (l->plan);
   const double bytes = use_bytes (l), carried = l->plan->zero.quantized_weights ? 1 : bytes;
   sc_lower_put_order (l, SC_STREAM_COMPUTE, SC_STREAM_DP);
@@ -379,6 +384,11 @@ zero3_check (const ScWorkload *workload, GError **error)
                                     "which stages 2 and 3 do not keep", plan->pp);
   if (plan->ep > 1)
     return sc_sharding_fail (error, "/plan/sharding: found zero3 with ep %u, expected zero2: DeepSpeed's experts go with stages up to 2", plan->ep);
+  if (workload->model.experts > 0 && plan->etp != plan->tp)
+    return sc_sharding_fail (error, "/plan/etp: found %u with sharding zero3, expected tp %u: all weights are gathered over one group", plan->etp, plan->tp);
+  if (strcmp (plan->schedule, "none") != 0 && strcmp (plan->schedule, "1f1b") != 0)
+    return sc_sharding_fail (error, "/plan/schedule: found %s with sharding zero3, expected none: modules are gathered ahead in the order of one forward and "
+                                    "its backward", plan->schedule);
   if (plan->grad_sync != SC_GRAD_SYNC_EVERY)
     return sc_sharding_fail (error, "/plan/grad_sync: found last with sharding zero3, expected every: no rank keeps gradients that are not its own");
   return TRUE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* sharding.c - the table of data-parallel strategies, and the rules that all of them share. */
+#include <string.h>
 #include "models/sharding.h"
 
 static const ScShardingRow *const rows[] = {
@@ -112,6 +113,38 @@ check_group (const ScPlan *plan, const char *key, guint n, GError **error)
   return TRUE;
 }
 
+/* Keys of other strategies, where they say anything but their default: they would be for nothing. */
+static gboolean
+check_unused (const ScWorkload *workload, GError **error)
+{
+  const ScPlan *const plan = &workload->plan;
+  const ScFramework *const framework = workload->framework;
+  const ScShardingRow *const row = sc_sharding_row (plan->sharding);
+  const gboolean stage3 = plan->sharding == SC_SHARDING_ZERO3, stages = plan->sharding == SC_SHARDING_ZERO1 || plan->sharding == SC_SHARDING_ZERO2;
+  const gboolean pieces = stages && framework->buckets == SC_BUCKETS_DEEPSPEED && !plan->overlap_param;
+  const ScZero *const zero = &plan->zero;
+  ScZero d;
+  sc_zero_defaults (&d, framework);
+  const struct
+  {
+    gboolean unused;
+    const char *key, *want;
+  } keys[] = {
+    { !stages && zero->all_reduce != d.all_reduce, "zero/all_reduce", "zero1 or zero2" },
+    { !pieces && zero->allgather_bucket != d.allgather_bucket, "zero/allgather_bucket", "zero1 or zero2 of DeepSpeed without overlap_param" },
+    { !stage3 && zero->prefetch_bucket != d.prefetch_bucket, "zero/prefetch_bucket", "zero3" },
+    { !stage3 && zero->max_live != d.max_live, "zero/max_live", "zero3" },
+    { !stage3 && zero->max_reuse_distance != d.max_reuse_distance, "zero/max_reuse_distance", "zero3" },
+    { !stage3 && zero->persistence_threshold != d.persistence_threshold, "zero/persistence_threshold", "zero3" },
+    { row->weights && row->fp32_weights && plan->bucket_params != sc_sharding_bucket_params (plan, framework), "bucket_params",
+      "a strategy with buckets: FSDP reduces unit by unit" },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (keys); i++)
+    if (keys[i].unused)
+      return sc_sharding_fail (error, "/plan/%s: found with sharding %s, expected %s", keys[i].key, row->name, keys[i].want);
+  return TRUE;
+}
+
 /* Keys that only some strategies have. */
 static gboolean
 check_keys (const ScWorkload *workload, GError **error)
@@ -140,7 +173,7 @@ check_keys (const ScWorkload *workload, GError **error)
     return FALSE;
   if (sc_plan_inner_ranks (plan) > 0 && workload->model.experts > 0)
     return sc_sharding_fail (error, "/plan/%s: found with a mixture of experts, expected none: routed experts have data-parallel groups of their own",
-                             plan->shard_group > 0 ? "shard_group" : plan->zero.hpz > 0 ? "zero/hpz" : "reshard_after_forward");
+                             sc_plan_inner_ranks (plan) == plan->shard_group ? "shard_group" : plan->zero.hpz > 0 ? "zero/hpz" : "reshard_after_forward");
   return TRUE;
 }
 
@@ -169,6 +202,23 @@ check_offload (const ScPlan *plan, GError **error)
   return TRUE;
 }
 
+/* A schedule whose only use is to run one micro-batch's exchanges of tokens under the other's compute: passes that a strategy cuts at its
+ * units run one behind the other. */
+static gboolean
+check_pairs (const ScWorkload *workload, GError **error)
+{
+  const ScPlan *const plan = &workload->plan;
+  const ScShardingRow *const row = sc_sharding_of (plan->sharding, workload->framework);
+  if (strcmp (plan->schedule, "interleaved-a2a") != 0)
+    return TRUE;
+  if (plan->ep == 1)
+    return sc_sharding_fail (error, "/plan/schedule: found interleaved-a2a with ep 1, expected interleaved or ep > 1: there are no exchanges to overlap");
+  if (row->weights || (row == &sc_sharding_ddp && plan->dtype != SC_DTYPE_FP32))
+    return sc_sharding_fail (error, "/plan/schedule: found interleaved-a2a with sharding %s%s, expected interleaved: passes that gather or cast weights layer "
+                                    "by layer are not overlapped with one another", row->name, row == &sc_sharding_ddp ? " of PyTorch" : "");
+  return TRUE;
+}
+
 gboolean
 sc_sharding_check (const ScWorkload *workload, GError **error)
 {
@@ -177,7 +227,7 @@ sc_sharding_check (const ScWorkload *workload, GError **error)
   if (plan->overlap_param && plan->sharding == SC_SHARDING_NONE)
     return sc_sharding_fail (error, "/plan/overlap_param: found true with sharding none, expected zero1 or distributed-optimizer: "
                                     "without it no parameter is gathered");
-  if (!check_keys (workload, error) || !check_offload (plan, error))
+  if (!check_keys (workload, error) || !check_unused (workload, error) || !check_offload (plan, error) || !check_pairs (workload, error))
     return FALSE;
   if (row->check != NULL)
     return row->check (workload, error);

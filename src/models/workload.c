@@ -553,6 +553,9 @@ check_schedule (const ScWorkload *workload, GError **error)
   const gboolean interleaved = strcmp (plan->schedule, "interleaved") == 0;
   if (strcmp (plan->schedule, "none") == 0 && p != 1)
     return fail (error, "/plan/schedule: found none with pp %u, expected 1f1b or interleaved", p);
+  if (g != p && !interleaved && strcmp (plan->schedule, "interleaved-a2a") != 0)
+    return fail (error, "/plan/microbatch_group: found %u with schedule %s, expected interleaved or interleaved-a2a: the others have no groups, or "
+                        "make their own", g, plan->schedule);
   if (plan->post_validation && p == 1)
     return fail (error, "/plan/post_validation: found true with pp 1, expected pp > 1: no stage waits for another");
   if (plan->vpp > 1 && p == 1)
@@ -738,8 +741,10 @@ sc_plan_data_ranks (const ScPlan *plan)
 guint
 sc_plan_inner_ranks (const ScPlan *plan)
 {
-  const guint n = plan->shard_group > 0 ? plan->shard_group : plan->zero.hpz > 0 ? plan->zero.hpz : plan->reshard_after_forward;
-  return n < plan->dp * plan->cp ? n : 0;
+  const guint all = plan->dp * plan->cp;
+  const guint n = plan->shard_group > 0 && plan->shard_group < all ? plan->shard_group : /* of all ranks: no group of its own */
+                  plan->zero.hpz > 0 ? plan->zero.hpz : plan->reshard_after_forward;
+  return n < all ? n : 0;
 }
 
 guint
