@@ -355,42 +355,72 @@ fit_batched (const Calibrating *w)
   return TRUE;
 }
 
-/* A product beside a collective, else beside a copy. */
-static gboolean
-fit_slowdown (const Calibrating *w)
+/* Rows of @victim beside @beside that say by how much it slows. */
+static GPtrArray *
+slowed (const Calibrating *w, const char *victim, const char *beside)
 {
-  static const char *const beside[] = { "collective", "copy" };
-  g_autoptr (GPtrArray) used = NULL;
-  guint b = 0;
-  for (; b < G_N_ELEMENTS (beside); b++)
+  GPtrArray *const used = sc_calibrate_rows_that (w, SC_ROW_SLOWDOWN, victim);
+  for (guint i = used->len; i-- > 0;)
     {
-      g_clear_pointer (&used, g_ptr_array_unref);
-      used = sc_calibrate_rows_that (w, SC_ROW_SLOWDOWN, "gemm");
-      for (guint i = used->len; i-- > 0;)
-        {
-          const ScKernelRow *const row = g_ptr_array_index (used, i);
-          if (g_strcmp0 (row->beside, beside[b]) != 0 || !(row->factor > 0))
-            g_ptr_array_remove_index (used, i);
-        }
-      if (used->len > 0)
-        break;
+      const ScKernelRow *const row = g_ptr_array_index (used, i);
+      if (g_strcmp0 (row->beside, beside) != 0 || !(row->factor > 0))
+        g_ptr_array_remove_index (used, i);
     }
-  ScFit *const fit = sc_calibrate_add_fit (w, "hidden_slowdown", SC_UNIT_NONE, w->device->hidden_slowdown.value, used);
-  if (used->len == 0)
-    {
-      sc_calibrate_note (fit, "no products beside a collective or a copy");
-      return TRUE;
-    }
-  const double factor = sc_calibrate_median_of (used, factor_of);
+  return used;
+}
+
+/* SMs of NCCL's channels over NVLink on A100 and H100, which a collective holds. */
+#define COLLECTIVE_SMS 24.0
+
+/* A product beside SMs that are held, as if so many were. */
+static double
+held_factor_of (const ScKernelRow *row)
+{
+  const double share = row->amount > 0 ? (1 - 1 / row->factor) * COLLECTIVE_SMS / row->amount : 0;
+  return 1 / (1 - CLAMP (share, 0, 0.999));
+}
+
+static gboolean
+set_slowdown (const Calibrating *w, ScFit *fit, GPtrArray *used, double (*of) (const ScKernelRow *row), ScCited *number, const char *how)
+{
+  const double factor = sc_calibrate_median_of (used, of);
   if (!(factor >= 0.5 && factor <= 10))
     return sc_calibrate_refuse (w, fit->key, "found a factor of %.4g over %u rows, expected 1 to 10", factor, used->len);
   if (factor < 1)
     sc_calibrate_note (fit, "%.4g taken as 1", factor);
-  if (b > 0)
-    sc_calibrate_note (fit, "beside a copy: no collective was measured");
-  g_autofree char *how = g_strdup_printf ("a product beside a %s over the product alone, median", beside[b]);
-  sc_calibrate_set_fit (fit, &w->device->hidden_slowdown, MAX (factor, 1), SC_GRADE_MEASURED, sc_calibrate_cite (used, how, NULL));
+  sc_calibrate_set_fit (fit, number, MAX (factor, 1), SC_GRADE_MEASURED, sc_calibrate_cite (used, how, NULL));
   return TRUE;
+}
+
+/* A product beside a collective, else beside a kernel that keeps SMs to itself. */
+static gboolean
+fit_product_slowdown (const Calibrating *w)
+{
+  ScCited *const number = &w->device->hidden_slowdown;
+  g_autoptr (GPtrArray) collective = slowed (w, "gemm", "collective");
+  g_autoptr (GPtrArray) held = slowed (w, "gemm", "held_sms");
+  GPtrArray *const used = collective->len > 0 ? collective : held;
+  ScFit *const fit = sc_calibrate_add_fit (w, "hidden_slowdown", SC_UNIT_NONE, number->value, used);
+  if (used->len == 0)
+    {
+      sc_calibrate_note (fit, "no products beside a collective or beside held SMs");
+      return TRUE;
+    }
+  if (used == collective)
+    return set_slowdown (w, fit, used, factor_of, number, "a product beside a collective over the product alone, median");
+  sc_calibrate_note (fit, "beside held SMs, as of %.0f: no collective was measured", COLLECTIVE_SMS);
+  return set_slowdown (w, fit, used, held_factor_of, number, "a product beside a kernel that holds SMs, for as many as NCCL's channels take, median");
+}
+
+static gboolean
+fit_memory_slowdown (const Calibrating *w)
+{
+  ScCited *const number = &w->device->memory_slowdown;
+  g_autoptr (GPtrArray) used = slowed (w, "memory", "collective");
+  if (used->len == 0)
+    return TRUE;
+  ScFit *const fit = sc_calibrate_add_fit (w, "memory_slowdown", SC_UNIT_NONE, number->value, used);
+  return set_slowdown (w, fit, used, factor_of, number, "a memory-bound kernel beside a collective over the kernel alone, median");
 }
 
 /* ---- Copies to and from the host ---- */
@@ -560,7 +590,7 @@ gboolean
 sc_calibrate_numbers (const Calibrating *w)
 {
   ScDevice *const d = w->device;
-  return fit_launch (w) && fit_memory (w) && fit_sustained (w) && fit_accumulate (w) && fit_batched (w) && fit_slowdown (w)
+  return fit_launch (w) && fit_memory (w) && fit_sustained (w) && fit_accumulate (w) && fit_batched (w) && fit_product_slowdown (w) && fit_memory_slowdown (w)
          && fit_host_copy (w, "h2d_bandwidth", SC_OP_HOST_TO_DEVICE, "h2d", &d->h2d_bytes_per_s)
          && fit_host_copy (w, "d2h_bandwidth", SC_OP_DEVICE_TO_HOST, "d2h", &d->d2h_bytes_per_s) && fit_curves (w);
 }

@@ -64,6 +64,7 @@ draw_numbers (const ScDevice *d, GString *out)
     { "device to host", SC_UNIT_BYTES_PER_S, &d->d2h_bytes_per_s },
     { "kernel launch gap", SC_UNIT_SECONDS, &d->launch_s },
     { "slowdown beside collectives", SC_UNIT_NONE, &d->hidden_slowdown },
+    { "of memory-bound kernels", SC_UNIT_NONE, &d->memory_slowdown },
     { "CUDA context", SC_UNIT_BYTES, &d->context_bytes },
     { "library workspace", SC_UNIT_BYTES, &d->workspace_bytes },
   };
@@ -78,8 +79,8 @@ draw_numbers (const ScDevice *d, GString *out)
   g_string_append_printf (out, "\n  %-29s%-16s%-11s%s\n", "number", "value", "grade", "source");
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
     {
-      if (rows[i].unit == SC_UNIT_FLOPS && rows[i].number->value <= 0)
-        continue; /* a data type that this GPU has not */
+      if ((rows[i].unit == SC_UNIT_FLOPS || rows[i].number == &d->memory_slowdown) && rows[i].number->value <= 0)
+        continue; /* a data type that this GPU has not; not measured */
       g_autofree char *value = rows[i].unit == SC_UNIT_NONE ? g_strdup_printf ("%.6g", rows[i].number->value)
                                : rows[i].unit == SC_UNIT_BYTES ? sc_format_bytes (rows[i].number->value)
                                : rows[i].unit == SC_UNIT_BYTES_PER_S ? sc_format_rate (rows[i].number->value)

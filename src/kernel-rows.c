@@ -419,9 +419,9 @@ read_power (const Line *l)
 static gboolean
 read_other (const Line *l, ScRowKind kind)
 {
-  double us, bytes, factor, tflops;
+  double us, bytes, factor, amount, tflops;
   if (!number (l, "time_us", MAX_TIME_US, FALSE, &us) || !number (l, "bytes", MAX_BYTES, FALSE, &bytes)
-      || !number (l, "factor", 1e6, FALSE, &factor) || !number (l, "tflops", 1e9, FALSE, &tflops)
+      || !number (l, "factor", 1e6, FALSE, &factor) || !number (l, "amount", 1e15, FALSE, &amount) || !number (l, "tflops", 1e9, FALSE, &tflops)
       || !number (l, "spread", 1e9, FALSE, &l->row->spread))
     return FALSE;
   l->row->kind = kind;
@@ -430,6 +430,7 @@ read_other (const Line *l, ScRowKind kind)
   l->row->seconds = us * 1e-6;
   l->row->bytes = bytes;
   l->row->factor = factor;
+  l->row->amount = amount;
   l->row->flops_per_s = tflops * 1e12;
   if (l->row->op == NULL)
     skip (l, "what was measured is not stated");

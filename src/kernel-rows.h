@@ -15,7 +15,7 @@ typedef enum
   SC_ROW_LAUNCH,   /* raw: op, seconds */
   SC_ROW_COPY,     /* raw: op, bytes, seconds */
   SC_ROW_COLLECTIVE,
-  SC_ROW_SLOWDOWN, /* raw: op (victim), beside, factor */
+  SC_ROW_SLOWDOWN, /* raw: op (victim), beside, amount of it, factor */
   SC_ROW_POWER,    /* raw: op (burst or sustained), flops_per_s, the product in kernel */
   SC_ROW_SKIPPED,  /* why */
 } ScRowKind;
@@ -35,7 +35,7 @@ typedef struct
   double    seconds;
   double    spread;  /* (p90 - p10) / median; 0: not said */
   char     *op, *beside;
-  double    bytes, factor, flops_per_s;
+  double    bytes, factor, amount, flops_per_s;
   guint64  *rows;    /* grouped: of each group, owned; NULL: none */
   guint     n_rows;
   ScJson   *json;    /* LAYER: the row, owned */

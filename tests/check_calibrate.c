@@ -226,6 +226,9 @@ add_all (Rows *r)
   for (guint i = 0; i < 3; i++)
     add (r, "slowdown", 1e-3, "\"victim\":\"gemm\",\"beside\":\"collective\",\"amount\":1,\"alone_us\":800,\"factor\":%g", 1.2 + 0.05 * i);
   add (r, "slowdown", 1e-3, "\"victim\":\"gemm\",\"beside\":\"copy\",\"amount\":1,\"alone_us\":990,\"factor\":1.01");
+  add (r, "slowdown", 1e-3, "\"victim\":\"gemm\",\"beside\":\"held_sms\",\"amount\":16,\"alone_us\":990,\"factor\":1.5");
+  for (guint i = 0; i < 3; i++)
+    add (r, "slowdown", 1e-3, "\"victim\":\"memory\",\"beside\":\"collective\",\"amount\":1,\"alone_us\":800,\"factor\":%g", 1.1 + 0.3 * i);
   add (r, "power", 1e-3, "\"op\":\"burst\",\"dtype\":\"bf16\",\"m\":8192,\"n\":8192,\"k\":8192,\"seconds\":1,\"tflops\":700");
   add (r, "power", 1e-3, "\"op\":\"sustained\",\"dtype\":\"bf16\",\"m\":8192,\"n\":8192,\"k\":8192,\"seconds\":60,\"tflops\":595");
   r->noise = noise;
@@ -256,6 +259,7 @@ START_TEST (fits_find_the_truth_under_noise_and_outliers)
   assert_near ("tiles", d->gemm_tile_efficiency.value, truth->gemm_tile_efficiency.value, near);
   assert_near ("batched", d->batched_gemm_efficiency.value, truth->batched_gemm_efficiency.value, 2 * near);
   assert_near ("slowdown", d->hidden_slowdown.value, 1.25, 1e-9);
+  assert_near ("slowdown of memory-bound kernels", d->memory_slowdown.value, 1.4, 1e-9);
   assert_near ("from the host", d->h2d_bytes_per_s.value, 50e9, 1e-4);
   assert_near ("to the host", d->d2h_bytes_per_s.value, 45e9, 1e-4);
   assert_near ("sustained", d->gemm_sustained.value, 0.85, 1e-9);
@@ -598,6 +602,20 @@ make_falling_times (Rows *r)
     add (r, "memory", 1e-3 / i, "\"op\":\"adam\",\"dtype\":\"fp32\",\"bytes\":%.0f", 1e8 * i);
 }
 
+/* Without a collective, as NCCL's 24 channels would: 16 of 132 SMs that leave 7/8 of the rate leave 13/16 when they are 24. */
+START_TEST (held_sms_stand_for_channels_where_no_collective_was_measured)
+{
+  Rows r;
+  begin (&r, 0, 0);
+  add (&r, "slowdown", 1e-3, "\"victim\":\"gemm\",\"beside\":\"held_sms\",\"amount\":16,\"factor\":%.17g", 8 / 7.0);
+  add (&r, "slowdown", 1e-3, "\"victim\":\"gemm\",\"beside\":\"copy\",\"factor\":1.02");
+  g_autoptr (ScCalibration) c = calibrate (parse (&r), NULL);
+  assert_near ("slowdown", c->device->hidden_slowdown.value, 16 / 13.0, 1e-4);
+  ck_assert_int_eq (c->device->hidden_slowdown.grade, SC_GRADE_MEASURED);
+  ck_assert_double_eq (c->device->memory_slowdown.value, 0);
+}
+END_TEST
+
 static void
 make_efficient_products (Rows *r)
 {
@@ -636,7 +654,7 @@ make_fast_batched (Rows *r)
 static void
 make_wild_slowdown (Rows *r)
 {
-  add (r, "slowdown", 1e-3, "\"victim\":\"gemm\",\"beside\":\"copy\",\"factor\":400");
+  add (r, "slowdown", 1e-3, "\"victim\":\"gemm\",\"beside\":\"collective\",\"factor\":400");
 }
 
 static void
@@ -779,6 +797,7 @@ calibrate_suite (void)
   tcase_add_test (tc, half_of_the_weight_lies_on_either_side_of_the_median);
   tcase_add_test (tc, an_error_is_a_share_of_what_was_measured);
   tcase_add_test (tc, wide_spreads_count_less_and_are_counted);
+  tcase_add_test (tc, held_sms_stand_for_channels_where_no_collective_was_measured);
   tcase_add_loop_test (tc, published_rows_are_for_training_only_where_they_are_named, 0, 3);
   tcase_add_test (tc, tables_alone_are_made_on_the_numbers_of_the_base);
   tcase_add_test (tc, attention_without_fusion_is_not_what_forecasts_rest_on);

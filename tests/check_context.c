@@ -521,7 +521,7 @@ hold_of (const FixRun *r, const char *label)
     {
       const ScOp *const op = &g_array_index (p->ops, ScOp, i);
       if (op->kind == SC_OP_CALL && g_str_equal (g_ptr_array_index (r->lowered->labels, op->label), label))
-        return g_array_index (p->calls, ScCall, op->arg).hold;
+        return g_array_index (p->calls, ScCall, op->arg).hold[0];
     }
   ck_abort_msg ("no %s", label);
 }

@@ -297,6 +297,43 @@ START_TEST (a_call_holds_from_the_end_of_its_delay_to_the_end_of_its_tail)
 }
 END_TEST
 
+START_TEST (a_call_slows_each_kind_of_work_by_a_share_of_its_own)
+{
+  g_autoptr (ScProgram) p = sc_program_new ();
+  const guint32 call = add_call (p, 1, 500, 0);
+  sc_program_set_holds (p, (const double[SC_N_HOLDS]) { 0.5, 0.2, 0 });
+  sc_program_add_actor (p, 3, FALSE);
+  sc_program_work (p, 0, 0, 100);
+  sc_program_work (p, 0, 0, 160)->held = 1;
+  sc_program_work (p, 0, 0, 100);
+  sc_program_work (p, 1, 0, 300)->held = 2;
+  sc_program_call (p, 2, call);
+  g_autoptr (ScTrace) trace = run (p);
+  expect (trace, 0, 0, 200);
+  expect (trace, 1, 200, 400);
+  expect (trace, 2, 400, 550); /* 50 by 500 */
+  expect (trace, 3, 0, 300);
+}
+END_TEST
+
+START_TEST (work_of_several_kinds_in_one_run_is_cut_where_a_call_begins)
+{
+  g_autoptr (ScProgram) p = sc_program_new ();
+  const guint32 call = add_call (p, 1, 100, 0);
+  sc_program_set_holds (p, (const double[SC_N_HOLDS]) { 0.5, 0.75, 0 });
+  sc_program_add_actor (p, 2, FALSE);
+  sc_program_work (p, 0, 0, 50);
+  sc_program_work (p, 0, 0, 50)->held = 1;
+  sc_program_work (p, 0, 0, 50);
+  sc_program_work (p, 1, 0, 80)->held = 2;
+  sc_program_call (p, 1, call); /* 80 to 180 */
+  g_autoptr (ScTrace) trace = run (p);
+  expect (trace, 0, 0, 50);
+  expect (trace, 1, 50, 160);  /* 30 by 80, 20 at a quarter */
+  expect (trace, 2, 160, 220); /* 10 by 180, 40 */
+}
+END_TEST
+
 START_TEST (a_tenth_of_the_rate_is_always_left)
 {
   g_autoptr (ScProgram) p = sc_program_new ();
@@ -1066,7 +1103,8 @@ build_plan (Plan *plan, gboolean split)
       for (guint a = 0; a < N_ACTORS; a++)
         n_members += plan->member[g][a];
       const guint32 group = sc_program_add_group (p, n_members);
-      sc_program_add_call (p, group, 0, plan->delay[g], plan->tail[g], plan->style.holds[g]);
+      sc_program_add_call (p, group, 0, plan->delay[g], plan->tail[g], 0);
+      sc_program_set_holds (p, (const double[SC_N_HOLDS]) { plan->style.holds[g], plan->style.holds[g] > 0.5 ? 0.5 : 0, 0 });
       const ScUse own = { 1, sc_program_add_link (p, BYTE_A_PS) };
       if (plan->style.shared)
         sc_program_add_part (p, plan->bytes[g], g == 0 ? BYTE_A_PS / 3 : INFINITY, shared, N_LINKS);
@@ -1081,8 +1119,9 @@ build_plan (Plan *plan, gboolean split)
           Step *const step = &plan->steps[i];
           if (step->kind == SC_OP_CALL ? !plan->member[step->arg][a] : step->actor != a)
             continue;
-          sc_program_add_op (p, (ScOpKind) step->kind, step->stream, 0, step->arg, step->value)->issue_ns
-            = step->issue_ns;
+          ScOp *const op = sc_program_add_op (p, (ScOpKind) step->kind, step->stream, 0, step->arg, step->value);
+          op->issue_ns = step->issue_ns;
+          op->held = i % SC_N_HOLDS & 15u;
           step->op[a] = last_op (p);
           if (split && step->kind == SC_OP_WORK)
             sc_program_record (p, step->stream, sc_program_add_event (p));
@@ -1306,6 +1345,8 @@ main (void)
   tcase_add_test (calls, work_beside_a_call_slows_down_while_the_call_runs);
   tcase_add_test (calls, overlapping_calls_hold_together);
   tcase_add_test (calls, a_call_holds_all_of_its_members_but_nobody_else);
+  tcase_add_test (calls, a_call_slows_each_kind_of_work_by_a_share_of_its_own);
+  tcase_add_test (calls, work_of_several_kinds_in_one_run_is_cut_where_a_call_begins);
   tcase_add_test (calls, a_call_holds_from_the_end_of_its_delay_to_the_end_of_its_tail);
   tcase_add_test (calls, a_tenth_of_the_rate_is_always_left);
   suite_add_tcase (suite, calls);

@@ -60,6 +60,7 @@ sc_device_free (ScDevice *device)
     &device->d2h_bytes_per_s,
     &device->launch_s,
     &device->hidden_slowdown,
+    &device->memory_slowdown,
     &device->context_bytes,
     &device->workspace_bytes,
   };

@@ -60,7 +60,8 @@ struct ScDevice
   ScCited h2d_bytes_per_s, d2h_bytes_per_s;
 
   ScCited launch_s;         /* from the end of one kernel to the start of the next in a full queue */
-  ScCited hidden_slowdown;  /* compute takes this much longer while a collective runs beside it (ACCURACY 4: 1.35); >= 1 */
+  ScCited hidden_slowdown;  /* a product takes this much longer beside an all-reduce over the node; used where it was measured, and for textbook collectives (contention.h) */
+  ScCited memory_slowdown;  /* the same of a memory-bound kernel; 0: not measured */
   ScCited context_bytes;    /* CUDA context and loaded kernels */
   ScCited workspace_bytes;  /* cuBLAS and friends, outside of the framework's counters */
 

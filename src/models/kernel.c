@@ -62,6 +62,12 @@ sc_kernel_class_name (ScKernelClass class)
   return class_names[class];
 }
 
+ScWorkKind
+sc_kernel_class_work (ScKernelClass class)
+{
+  return class <= SC_KERNEL_FLASH_BACKWARD ? SC_WORK_PRODUCT : class == SC_KERNEL_HOST_COPY ? SC_WORK_COPY : SC_WORK_MEMORY;
+}
+
 const char *
 sc_gemm_layout_name (ScGemmLayout layout)
 {

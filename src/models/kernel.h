@@ -19,6 +19,16 @@ typedef enum
   SC_N_KERNEL_CLASSES
 } ScKernelClass;
 
+/* What a kernel loses to a collective beside it (contention.h): SMs, or bandwidth of the memory. */
+typedef enum
+{
+  SC_WORK_PRODUCT, /* products and attention */
+  SC_WORK_MEMORY,
+  SC_WORK_COPY, /* nothing: copy engines, or the host, do it */
+  SC_N_WORKS
+} ScWorkKind;
+ScWorkKind  sc_kernel_class_work (ScKernelClass class);
+
 const char *sc_kernel_class_name (ScKernelClass class); /* "gemm", "batched-gemm", "grouped-gemm", "attention-forward", ... */
 
 /* Which operands of a product are transposed, in the letters of cuBLAS and Transformer Engine: Y = X W^T is TN. */

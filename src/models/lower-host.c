@@ -46,6 +46,7 @@ sc_lower_put_host_copy (Lower *l, gboolean in, const char *name, double bytes)
   const ScKernel kernel = sc_kernel_op (name, in ? SC_OP_HOST_TO_DEVICE : SC_OP_DEVICE_TO_HOST, bytes * crowding (l));
   const ScCost cost = sc_kernel_cost (l->price->device, &kernel, 1);
   ScOp *const op = sc_program_work (l->p, in ? SC_STREAM_COPY_IN : SC_STREAM_COPY_OUT, SC_TIME_HOST, sc_time_from_s (cost.seconds));
+  op->held = SC_WORK_COPY;
   op->arg = SC_NONE;
   op->issue_ns = sc_lower_issue_ns (l, SC_TIME_OPTIMIZER);
   op->label = sc_lower_label (l, name);
@@ -67,6 +68,7 @@ sc_lower_put_host_step (Lower *l, double owned)
   const ScNodeType *const type = sc_fabric_node_type (l->in->fabric, l->rank);
   const double seconds = HOST_ADAM_BYTES * owned * ranks_on_node (l) / (HOST_MEMORY_SHARE * type->host_memory_bytes_per_s.value);
   ScOp *const op = sc_program_work (l->p, SC_STREAM_COMPUTE, SC_TIME_OPTIMIZER, sc_time_from_s (seconds));
+  op->held = SC_WORK_COPY;
   op->arg = SC_NONE;
   op->label = sc_lower_label (l, "adam on the host");
   op->info = sc_info_pack (l->info);

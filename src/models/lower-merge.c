@@ -16,7 +16,7 @@
 /* What lasts as long as it would alone, and what stands behind it because it may not. */
 typedef struct
 {
-  ScTime work[SC_N_TIMES], comm[SC_N_TIMES];
+  ScTime work[SC_N_TIMES][SC_N_WORKS], comm[SC_N_TIMES];
   gboolean ends;   /* with this: */
   PricedItem item; /* a collective, or the beginning or the end of one beside compute */
 } Segment;
@@ -25,7 +25,7 @@ typedef struct
 typedef struct
 {
   ScTime start, end;
-  double hold;
+  double hold[SC_N_HOLDS];
   guint8 comm;
   gboolean shared; /* it is put as it is */
   gboolean waited;
@@ -93,7 +93,7 @@ play_issue (Play *p, const PricedItem *item)
 
 /* Work of @ps at full rate, which collectives beside it slow. */
 static ScTime
-play_work (Play *p, ScTime ps)
+play_work (Play *p, ScTime ps, guint work)
 {
   const ScTime from = p->now;
   double left = (double) ps;
@@ -108,7 +108,7 @@ play_work (Play *p, ScTime ps)
             change = MIN (change, b->start);
           else if (b->end > p->now)
             {
-              hold += b->hold;
+              hold += b->hold[work];
               change = MIN (change, b->end);
             }
         }
@@ -162,7 +162,8 @@ play_start (Play *p, const PricedItem *item)
   const ScCall *call;
   Beside b = { .start = p->now, .comm = item->comm, .shared = sc_lower_may_wait (p->l, (ScCommKind) item->comm) };
   b.end = play_alone (p, item, &call);
-  b.hold = b.shared ? 0 : call->hold; /* what is put as it is slows compute by itself */
+  if (!b.shared) /* what is put as it is slows compute by itself */
+    memcpy (b.hold, call->hold, sizeof b.hold);
   for (guint i = 0; i < p->beside->len; i++) /* one after the other on their stream */
     {
       const Beside *const before = &g_array_index (p->beside, Beside, i);
@@ -206,8 +207,8 @@ play (Play *p, const Priced *priced)
           play_issue (p, item);
           play_memory_set (p, item->memory);
           {
-            const ScTime took = play_work (p, item->value);
-            segment (p)->work[item->time] += took;
+            const ScTime took = play_work (p, item->value, item->work);
+            segment (p)->work[item->time][item->work] += took;
           }
           break;
         case SC_ITEM_COLLECTIVE:
@@ -292,14 +293,18 @@ put_segment (Lower *l, const Segment *s, guint phase, gboolean last, Lead *lead)
   for (guint i = 0; i < G_N_ELEMENTS (order); i++)
     {
       const ScTimeKind time = order[i];
-      const gboolean owes = last && i + 1 == G_N_ELEMENTS (order) && (lead->issue > 0 || lead->memory != SC_NONE);
-      if (s->work[time] == 0 && !owes)
-        continue;
-      ScOp *const op = sc_program_work (l->p, SC_STREAM_COMPUTE, (guint16) time, s->work[time]);
-      op->arg = lead->memory;
-      l->info.phase = time == SC_TIME_RECOMPUTE ? 2 : phase;
-      dress (l, op, lead->issue, sc_time_kind_name (time));
-      *lead = (Lead) { 0, SC_NONE };
+      for (guint work = 0; work < SC_N_WORKS; work++)
+        {
+          const gboolean owes = last && i + 1 == G_N_ELEMENTS (order) && work + 1 == SC_N_WORKS && (lead->issue > 0 || lead->memory != SC_NONE);
+          if (s->work[time][work] == 0 && !owes)
+            continue;
+          ScOp *const op = sc_program_work (l->p, SC_STREAM_COMPUTE, (guint16) time, s->work[time][work]);
+          op->held = work & 15u;
+          op->arg = lead->memory;
+          l->info.phase = time == SC_TIME_RECOMPUTE ? 2 : phase;
+          dress (l, op, lead->issue, sc_time_kind_name (time));
+          *lead = (Lead) { 0, SC_NONE };
+        }
     }
   l->info.phase = phase;
   for (guint time = 0; time < SC_N_TIMES; time++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* lower-ops.c - item lists are priced once per kind of GPU and become ops; collectives become calls, once per family. */
 #include "models/lower-parts.h"
+#include "models/contention.h"
 #include <math.h>
 #include <string.h>
 
@@ -10,10 +11,7 @@
 /* A kernel of a captured pass, which its GPU takes from the graph by itself (MODELLING 4.5, assumed). */
 #define GRAPH_KERNEL_S 1e-6
 
-/* SMs that Transformer Engine's user buffers take (defaults of initialize_ub()): exchanges of rows are copied by one, sums and bulk
- * collectives by 16. */
-#define RING_EXCHANGE_SMS 1
-#define USER_BUFFER_SMS 16
+G_STATIC_ASSERT (SC_N_WORKS == SC_N_HOLDS);
 
 guint32
 sc_lower_label (Lower *l, const char *text)
@@ -118,6 +116,7 @@ sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, doub
           const ScCost cost = costs != NULL ? sc_cost_cache_get (costs, device, &item->kernel, speed) : sc_kernel_cost (device, &item->kernel, speed);
           const double seconds = cost.seconds * factor / kernel_rate (l->in->workload->framework, device, &item->kernel);
           p.value = sc_time_from_s (seconds);
+          p.work = (guint8) sc_kernel_class_work (item->kernel.class);
           p.memory = memory_set (l, sum);
           p.weights = product_weights (&item->kernel);
           p.experts = item->kernel.class == SC_KERNEL_GROUPED_GEMM;
@@ -299,13 +298,14 @@ stretch (ScCallForm *form, const ScCollChoice *choice, double seconds)
     form->parts[p].cap *= wire_s / seconds;
 }
 
-/* Share of compute that a call takes from its members. */
-static double
-call_hold (const Lower *l, gboolean buffers, ScCollKind kind)
+/* What a call takes from the kernels beside it. */
+static void
+set_holds (Lower *l, gboolean buffers, const ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, double bytes)
 {
-  if (!buffers)
-    return l->hold;
-  return MIN ((kind == SC_COLL_SEND_RECEIVE ? RING_EXCHANGE_SMS : USER_BUFFER_SMS) / l->sms, 1);
+  if (choice->row->walk == NULL) /* some bytes */
+    return;
+  const ScContention c = buffers ? sc_contention_user_buffers (l->price->device, choice, kind, shape, bytes) : sc_contention (l->price->device, choice, kind, shape, bytes);
+  sc_program_set_holds (l->p, c.hold);
 }
 
 /* The row that a call takes whatever the library would choose; NULL: none. */
@@ -345,14 +345,13 @@ call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, gboolean buff
     note_need (l, family, choice.row, kind);
   const ScBound bound = walk != NULL ? sc_walk_bound (walk, kind, shape) : (ScBound) { 0, 0, SC_NONE, SC_NONE };
   sc_collective_time (&choice, kind, shape, bytes, &bound);
-  const double hold = kind == SC_COLL_SEND || choice.row->walk == NULL ? 0 : call_hold (l, buffers, kind);
   const ScTimeKind tag = sc_lower_comm_time (comm->kind);
   const KnownCall known = { kind, buffers, bytes, l->p->calls->len };
   const gboolean across = l->plan->pp > 1 && (comm->kind == SC_COMM_WORLD || comm->kind == SC_COMM_EMBEDDING);
   if (in->blocks > 0 && walk != NULL)
     {
       const ScTime launch = sc_time_from_s (kind == SC_COLL_SEND ? 0 : shape->launch_s);
-      sc_program_add_call (l->p, family, (guint16) tag, launch, 0, hold);
+      sc_program_add_call (l->p, family, (guint16) tag, launch, 0, 0);
       g_array_index (l->p->calls, ScCall, known.call).messages = expand_call (l, choice.row, comm, kind, shape, bytes);
     }
   else
@@ -361,7 +360,7 @@ call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, gboolean buff
       sc_collective_form (&choice, kind, shape, bytes, &form);
       if (tag == SC_TIME_COMM_PP && l->plan->profile.transfer_s > 0)
         stretch (&form, &choice, l->plan->profile.transfer_s);
-      sc_program_add_call (l->p, family, (guint16) tag, sc_time_from_s (form.delay_s), 0, hold);
+      sc_program_add_call (l->p, family, (guint16) tag, sc_time_from_s (form.delay_s), 0, 0);
       for (guint p = 0; p < form.n_parts && walk != NULL; p++)
         {
           guint32 n_uses;
@@ -370,6 +369,7 @@ call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, gboolean buff
             sc_program_share_part (l->p, form.parts[p].bytes, form.parts[p].cap, first, n_uses);
         }
     }
+  set_holds (l, buffers, &choice, kind, shape, bytes);
   if (across) /* its members are stages: who waits there waits for the pipeline to drain */
     g_array_index (l->p->calls, ScCall, known.call).wait_tag = SC_TIME_BUBBLE;
   g_array_append_val (l->known[family], known);
@@ -427,6 +427,7 @@ void
 sc_lower_put_work (Lower *l, const PricedItem *item)
 {
   ScOp *const op = sc_program_work (l->p, SC_STREAM_COMPUTE, item->time, item->value);
+  op->held = (guint) item->work & 15u;
   op->arg = item->memory;
   op->issue_ns = item->issue_ns;
   op->label = item->label;
@@ -443,6 +444,7 @@ sc_lower_put_copy (Lower *l, ScStreamKind stream, ScTimeKind time, const char *n
   const double speed = l->price->speed;
   const ScCost cost = costs != NULL ? sc_cost_cache_get (costs, l->price->device, &kernel, speed) : sc_kernel_cost (l->price->device, &kernel, speed);
   ScOp *const op = sc_program_work (l->p, (guint8) stream, (guint16) time, sc_time_from_s (cost.seconds));
+  op->held = SC_WORK_MEMORY;
   op->arg = SC_NONE;
   op->issue_ns = sc_lower_issue_ns (l, stream == SC_STREAM_COMPUTE ? time : SC_TIME_OPTIMIZER);
   op->label = sc_lower_label (l, name);

@@ -14,6 +14,7 @@ typedef struct
   guint8  comm;        /* ScCommKind */
   guint8  buffers;     /* collectives: in user buffers */
   guint8  experts;     /* KERNEL: the weights are of routed experts */
+  guint8  work;        /* KERNEL: ScWorkKind */
   guint32 label;
   guint32 issue_ns;
   guint32 memory;      /* KERNEL: what it allocates and frees as it starts: memory set, or SC_NONE */
@@ -85,8 +86,6 @@ typedef struct Lower
   GPtrArray     *messages;
   GArray        *needs;     /* ScNeed */
   guint8        *may_wait;  /* [n_families] somebody shares a link with its calls, or its members are of several classes */
-  double         hold;      /* share of compute that a collective beside it takes */
-  double         sms;       /* of the GPU */
 
   /* the class that is being lowered */
   guint32  rank, class_id;

@@ -455,10 +455,7 @@ static void
 lower_class (Lower *l, guint32 class_id)
 {
   enter_class (l, class_id);
-  const ScDevice *const device = sc_fabric_node_type (l->in->fabric, l->rank)->device;
   l->grade_s += class_id > 0 ? SC_N_GRADES : 0;
-  l->hold = 1 - 1 / MAX (device->hidden_slowdown.value, 1);
-  l->sms = MAX (device->sms.value, 1);
   l->info = (ScOpInfo) { SC_INFO_NO_MICROBATCH, 0, SC_INFO_NO_LAYER, 3 };
   g_array_set_size (l->dp_done, 0);
   for (guint i = 0; i < SC_N_COMMS; i++)

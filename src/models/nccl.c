@@ -541,3 +541,63 @@ sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, 
   choice->latency_s = latency;
   choice->alone_s = latency + fill + wire;
 }
+
+/* ---- how many SMs it takes ---- */
+
+/* src/graph/connect.cc, src/init.cc, src/enqueue.cc @5067397c2676. */
+#define PAIR_BLOCKS_ACROSS 2    /* channels of a peer over the network ... */
+#define MOST_PAIR_BLOCKS 32     /* ... and of all peers */
+#define NVLS_BLOCKS 16          /* Hopper */
+#define NVLS_BLOCKS_BLACKWELL 24
+
+static gboolean
+has_nvlink (const ScGroupShape *shape)
+{
+  return shape->library.gpu != &measured_pcie;
+}
+
+/* Channels of a communicator: twice those of the search. */
+static double
+ring_blocks (const ScGroupShape *shape)
+{
+  double channels, each;
+  if (shape->n_domains == 1 && has_nvlink (shape))
+    return shape->library.gpu->kernels;
+  search_graph (shape, &channels, &each);
+  return MIN (2 * channels, MOST_PAIR_BLOCKS);
+}
+
+static double
+nvls_blocks (const ScGroupShape *shape)
+{
+  if (shape->library.gpu->generation != BLACKWELL)
+    return NVLS_BLOCKS;
+  return shape->n_domains > 1 ? MOST_PAIR_BLOCKS : NVLS_BLOCKS_BLACKWELL;
+}
+
+double
+sc_nccl_blocks (const ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, double bytes)
+{
+  if (shape->library.version == NULL)
+    return 0;
+  const ScAlgo algo = algo_of (choice->row);
+  if (kind == SC_COLL_ALL_TO_ALL || kind == SC_COLL_SEND || kind == SC_COLL_SEND_RECEIVE)
+    {
+      const double peers = kind == SC_COLL_ALL_TO_ALL ? shape->n - 1 : 1;
+      const double each = shape->n_domains > 1 || !has_nvlink (shape) ? PAIR_BLOCKS_ACROSS : shape->library.gpu->kernels;
+      return MIN (each * peers, MOST_PAIR_BLOCKS);
+    }
+  if (algo == SC_ALGO_NVLS || algo == SC_ALGO_NVLS_TREE)
+    return nvls_blocks (shape);
+  const ScProtocol p = choice->protocol;
+  const double each = p == SC_PROTO_LL ? 512 * 8.0 * shape->n : p == SC_PROTO_LL128 ? 640 * 8.0 : 512 * 64.0;
+  return CLAMP (ceil (bytes / each), 1, ring_blocks (shape));
+}
+
+double
+sc_nccl_most_blocks (const ScGroupShape *shape)
+{
+  if (shape->library.version == NULL)
+    return 0;
+  return shape->library.nvls && shape->n_domains == 1 ? nvls_blocks (shape) : has_nvlink (shape) ? shape->library.gpu->kernels : ring_blocks (shape);
+}

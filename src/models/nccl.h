@@ -53,3 +53,8 @@ double sc_nccl_estimate_s (const ScCollective *row, ScProtocol protocol, ScCollK
 
 /* How long it lasts; see sc_collective_time(). */
 void sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, double bytes, const ScBound *bound);
+
+/* Thread blocks that a call runs as, one for each channel, each on an SM of its own; 0: no library.  And of an all-reduce of any size
+ * over GPUs of one node. */
+double sc_nccl_blocks (const ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, double bytes);
+double sc_nccl_most_blocks (const ScGroupShape *shape);

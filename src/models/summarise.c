@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* summarise.c - step time, where it goes, memory peaks, and on what evidence the answer rests. */
 #include "models/summarise.h"
+#include "models/contention.h"
 #include "models/links.h"
 #include "models/memory.h"
 #include "models/packing.h"
@@ -197,7 +198,7 @@ add_assumed (GPtrArray *lines, const char *name, const NamedCited *numbers, guin
 {
   g_autoptr (GString) line = g_string_new (NULL);
   for (guint i = 0; i < n; i++)
-    if (numbers[i].cited->grade == SC_GRADE_ASSUMED && numbers[i].cited->value > 0)
+    if (numbers[i].cited != NULL && numbers[i].cited->grade == SC_GRADE_ASSUMED && numbers[i].cited->value > 0)
       g_string_append_printf (line, "%s%s", line->len > 0 ? ", " : "", numbers[i].name);
   if (line->len > 0)
     g_ptr_array_add (lines, g_strdup_printf ("%s: %s", name, line->str));
@@ -239,6 +240,17 @@ add_what_if (GPtrArray *assumptions, const ScTopology *t)
     g_ptr_array_add (assumptions, g_strdup ("burst clocks: products as fast as in a short measurement"));
 }
 
+/* Does any call take something from the kernels beside it? */
+static gboolean
+any_holds (const ScProgram *p)
+{
+  for (guint i = 0; i < p->calls->len; i++)
+    for (guint k = 0; k < SC_N_HOLDS; k++)
+      if (g_array_index (p->calls, ScCall, i).hold[k] > 0)
+        return TRUE;
+  return FALSE;
+}
+
 static void
 summarise_assumptions (ScSummary *s, const ScLowerInput *in)
 {
@@ -253,11 +265,14 @@ summarise_assumptions (ScSummary *s, const ScLowerInput *in)
         { "accumulating GEMMs", &d->gemm_accumulate }, { "batched GEMMs", &d->batched_gemm_efficiency },
         { "elementwise bandwidth", &d->elementwise_bytes_per_s }, { "reduction bandwidth", &d->reduction_bytes_per_s },
         { "optimizer bandwidth", &d->optimizer_bytes_per_s }, { "half size", &d->half_bytes },
-        { "launch latency", &d->launch_s }, { "slow-down under communication", &d->hidden_slowdown },
-        { "context memory", &d->context_bytes }, { "workspace memory", &d->workspace_bytes },
+        { "launch latency", &d->launch_s }, { "context memory", &d->context_bytes }, { "workspace memory", &d->workspace_bytes },
+        { "slow-down under communication", t->collectives == SC_TEXTBOOK ? &d->hidden_slowdown : NULL },
       };
-      if (is_used (in->fabric, NULL, d))
-        add_assumed (s->assumptions, d->name, numbers, G_N_ELEMENTS (numbers));
+      if (!is_used (in->fabric, NULL, d))
+        continue;
+      add_assumed (s->assumptions, d->name, numbers, G_N_ELEMENTS (numbers));
+      if (t->collectives != SC_TEXTBOOK && any_holds (s->program) && sc_contention_text (d) != NULL)
+        g_ptr_array_add (s->assumptions, g_strdup_printf ("%s: %s", d->name, sc_contention_text (d)));
     }
   for (guint i = 0; i < t->n_types; i++)
     {

@@ -5,6 +5,7 @@
  * its actor's rate can touch it, and then the run is settled up to now and its end moved.  So a run costs one event,
  * however many tasks it holds. */
 #include "sim/engine.h"
+#include <string.h>
 #include "sim/eventq.h"
 #include "sim/flow.h"
 #include "sim/messages.h"
@@ -26,7 +27,6 @@ typedef enum
   STREAM_DONE,
 } StreamState;
 
-/* 64 bytes. */
 typedef struct
 {
   guint32 op;      /* next op, or SC_NONE */
@@ -37,10 +37,10 @@ typedef struct
   /* the run: ops from `op` up to `run_end`, as it stood at `since` */
   guint32 run_end;
   ScTime  since;
-  ScTime  left;     /* ps of work */
+  ScTime  left[SC_N_HOLDS]; /* ps of work */
   ScTime  op_done;  /* ps of work of `op` that are done */
   ScTime  op_start; /* when `op` began; also of a wait */
-  double  rate;
+  double  rate[SC_N_HOLDS];
 } Stream;
 
 typedef struct
@@ -54,7 +54,7 @@ typedef struct
 
 typedef struct
 {
-  guint32 hold;       /* sum of what running calls take, in millionths */
+  guint32 hold[SC_N_HOLDS]; /* sums of what running calls take, in millionths */
   guint32 next_sync;  /* op of the next host wait, or SC_NONE */
   ScTime  shift;      /* issue time of an op before next_sync = prefix + shift */
   guint32 queue_head; /* one_queue: first op that has not started */
@@ -222,23 +222,51 @@ queue_lets_run (const Engine *e, const ScActor *def, guint32 op, guint32 next)
 /* ---- runs of work ---- */
 
 static inline double
-actor_rate (const Engine *e, guint32 actor)
+actor_rate (const Engine *e, guint32 actor, guint held)
 {
-  return 1 - MIN (e->states[actor].hold, HOLD_MAX) / (double) HOLD_ONE;
+  return 1 - MIN (e->states[actor].hold[held], HOLD_MAX) / (double) HOLD_ONE;
 }
 
-/* Cut to the longest time there may be, so that it adds up. */
 static inline ScTime
-time_of_work (const Engine *e, ScTime work, double rate)
+sum_of (const ScTime work[SC_N_HOLDS])
 {
-  return rate == 1 ? MIN (work, e->limit) : (ScTime) llround (fmin ((double) work / rate, (double) e->limit));
+  ScTime sum = 0;
+  for (guint i = 0; i < SC_N_HOLDS; i++)
+    sum += work[i];
+  return sum;
 }
 
-/* Brings the run of @s up to now, when it has done @work more: what has ended by then gets its times. */
-static void
-run_settle (Engine *e, Stream *s, ScTime work)
+/* Time of work of all kinds at their rates. */
+static inline double
+exact_time (const ScTime work[SC_N_HOLDS], const double rate[SC_N_HOLDS])
 {
-  ScTime done = -s->op_done; /* since `since`, by what has ended */
+  double time = 0;
+  for (guint i = 0; i < SC_N_HOLDS; i++)
+    time += (double) work[i] / rate[i];
+  return time;
+}
+
+static inline gboolean
+full_rate (const double rate[SC_N_HOLDS])
+{
+  for (guint i = 0; i < SC_N_HOLDS; i++)
+    if (rate[i] != 1)
+      return FALSE;
+  return TRUE;
+}
+
+/* The same, cut to the longest time there may be, so that it adds up. */
+static inline ScTime
+time_of_work (const Engine *e, const ScTime work[SC_N_HOLDS], const double rate[SC_N_HOLDS])
+{
+  return full_rate (rate) ? MIN (sum_of (work), e->limit) : (ScTime) llround (fmin (exact_time (work, rate), (double) e->limit));
+}
+
+/* Brings the run of @s up to now; @whole: to its end.  What has ended by then gets its times. */
+static void
+run_settle (Engine *e, Stream *s, gboolean whole)
+{
+  ScTime done[SC_N_HOLDS] = { 0 }, before = s->op_done; /* since `since`, by what has ended; of `op` before that */
   guint32 op = s->op;
   while (op != s->run_end)
     {
@@ -246,19 +274,33 @@ run_settle (Engine *e, Stream *s, ScTime work)
       ScTime end = s->op_start;
       if (o->kind == SC_OP_WORK)
         {
-          if (done + o->value > work)
+          ScTime with[SC_N_HOLDS];
+          memcpy (with, done, sizeof with);
+          with[o->held] += o->value - before;
+          end = s->since + time_of_work (e, with, s->rate);
+          if (!whole && end > e->now)
             break;
-          done += o->value;
-          end = MIN (s->since + time_of_work (e, done, s->rate), e->now);
+          end = MIN (end, e->now);
+          memcpy (done, with, sizeof done);
+          before = 0;
         }
       *span (e, op) = (ScSpan) { s->op_start, end };
       e->trace->ready[op] = s->op_start;
       s->op_start = end;
       op = o->next;
     }
+  for (guint i = 0; i < SC_N_HOLDS; i++)
+    s->left[i] -= done[i];
+  s->op_done = 0;
+  if (op != s->run_end) /* in the middle of it */
+    {
+      const ScOp *const o = &e->ops[op];
+      const ScTime part = (ScTime) llround (((double) (e->now - s->since) - exact_time (done, s->rate)) * s->rate[o->held]);
+      const ScTime now = CLAMP (part, 0, o->value - before);
+      s->op_done = before + now;
+      s->left[o->held] -= now;
+    }
   s->op = op;
-  s->op_done = work - done;
-  s->left -= work;
   s->since = e->now;
 }
 
@@ -270,22 +312,34 @@ run_schedule (Engine *e, guint32 stream)
   push (e, e->now + time_of_work (e, s->left, s->rate), stream, EVENT_RUN_END, s->version);
 }
 
-/* The actor's rate has changed: its running streams go on at the new one. */
 static void
-actor_hold (Engine *e, guint32 actor, gint64 change)
+take_rates (const Engine *e, Stream *s)
+{
+  for (guint i = 0; i < SC_N_HOLDS; i++)
+    s->rate[i] = actor_rate (e, s->actor, i);
+}
+
+/* @call begins (@sign 1) or ends (-1) on @actor, whose rates change: its running streams go on at the new ones. */
+static void
+actor_hold (Engine *e, guint32 actor, const ScCall *call, gint sign)
 {
   Actor *const a = &e->states[actor];
-  a->hold = (guint32) (a->hold + change);
+  gboolean changes = FALSE;
+  for (guint i = 0; i < SC_N_HOLDS; i++)
+    {
+      const gint64 hold = lround (call->hold[i] * HOLD_ONE);
+      const double before = actor_rate (e, actor, i);
+      a->hold[i] = (guint32) (a->hold[i] + sign * hold);
+      changes |= actor_rate (e, actor, i) != before;
+    }
   const ScActor *const def = &e->actors[actor];
-  const double rate = actor_rate (e, actor);
-  for (guint32 i = 0; i < def->n_streams; i++)
+  for (guint i = 0; i < def->n_streams && changes; i++)
     {
       Stream *const s = &e->streams[def->first_stream + i];
-      if (s->state != STREAM_RUNNING || s->rate == rate)
+      if (s->state != STREAM_RUNNING)
         continue;
-      const ScTime work = (ScTime) llround ((double) (e->now - s->since) * s->rate);
-      run_settle (e, s, MIN (work, s->left));
-      s->rate = rate;
+      run_settle (e, s, FALSE);
+      take_rates (e, s);
       run_schedule (e, def->first_stream + i);
     }
 }
@@ -297,7 +351,7 @@ run_start (Engine *e, guint32 stream)
 {
   Stream *const s = &e->streams[stream];
   const ScActor *const def = &e->actors[s->actor];
-  ScTime work = 0;
+  ScTime work = 0, kinds[SC_N_HOLDS] = { 0 };
   guint32 op = s->op, last_work = SC_NONE;
   while (op != SC_NONE)
     {
@@ -316,6 +370,7 @@ run_start (Engine *e, guint32 stream)
       if (o->kind == SC_OP_WORK)
         {
           work += o->value;
+          kinds[o->held] += o->value;
           last_work = op;
           if (def->one_queue)
             e->started[op] = TRUE;
@@ -328,13 +383,13 @@ run_start (Engine *e, guint32 stream)
   if (def->one_queue)
     queue_advance (e, s->actor);
   s->run_end = op;
-  s->left = work;
+  memcpy (s->left, kinds, sizeof kinds);
   s->op_done = 0;
   s->op_start = s->since = e->now;
-  s->rate = actor_rate (e, s->actor);
+  take_rates (e, s);
   if (work == 0)
     {
-      run_settle (e, s, 0);
+      run_settle (e, s, TRUE);
       return FALSE;
     }
   s->state = STREAM_RUNNING;
@@ -345,6 +400,15 @@ run_start (Engine *e, guint32 stream)
 /* ---- calls ---- */
 
 static void call_end (Engine *e, guint32 group);
+
+static gboolean
+holds (const ScCall *call)
+{
+  for (guint i = 0; i < SC_N_HOLDS; i++)
+    if (call->hold[i] > 0)
+      return TRUE;
+  return FALSE;
+}
 
 static void
 flow_start (Engine *e, guint32 group, guint32 detail, const ScUse *uses, guint32 n_uses, double bytes, double cap)
@@ -413,10 +477,8 @@ call_start (Engine *e, guint32 group)
 {
   Group *const g = &e->groups[group];
   const ScCall *const call = &e->calls[g->call];
-  const guint32 hold = (guint32) lround (call->hold * HOLD_ONE);
-  if (hold > 0)
-    for (guint32 s = g->joined; s != SC_NONE; s = e->streams[s].chain)
-      actor_hold (e, e->streams[s].actor, hold);
+  for (guint32 s = holds (call) ? g->joined : SC_NONE; s != SC_NONE; s = e->streams[s].chain)
+    actor_hold (e, e->streams[s].actor, call, 1);
 
   if (call->messages != NULL)
     {
@@ -448,7 +510,7 @@ static void
 call_end (Engine *e, guint32 group)
 {
   Group *const g = &e->groups[group];
-  const guint32 hold = (guint32) lround (e->calls[g->call].hold * HOLD_ONE);
+  const ScCall *const call = &e->calls[g->call];
   guint32 next = g->joined;
   g->joined = SC_NONE;
   g->n_joined = 0;
@@ -457,8 +519,8 @@ call_end (Engine *e, guint32 group)
       const guint32 stream = next;
       Stream *const s = &e->streams[stream];
       next = s->chain;
-      if (hold > 0)
-        actor_hold (e, s->actor, -(gint64) hold);
+      if (holds (call))
+        actor_hold (e, s->actor, call, -1);
       span (e, s->op)->end = e->now;
       s->op = e->ops[s->op].next;
       make_ready (e, stream);
@@ -643,7 +705,7 @@ handle (Engine *e, const ScEvent *event)
     case EVENT_RUN_END:
       {
         Stream *const s = &e->streams[event->id];
-        run_settle (e, s, s->left);
+        run_settle (e, s, TRUE);
         make_ready (e, event->id);
         break;
       }

@@ -53,10 +53,22 @@ guint32
 sc_program_add_call (ScProgram *p, guint32 group, guint16 tag, ScTime delay, ScTime tail, double hold)
 {
   g_assert (group < p->groups->len && delay >= 0 && tail >= 0 && hold >= 0 && hold < 1);
-  const ScCall call = { .group = group, .first_part = p->parts->len, .delay = delay, .tail = tail, .hold = hold,
-                        .tag = tag, .wait_tag = tag };
+  ScCall call = { .group = group, .first_part = p->parts->len, .delay = delay, .tail = tail, .tag = tag, .wait_tag = tag };
+  for (guint i = 0; i < SC_N_HOLDS; i++)
+    call.hold[i] = hold;
   g_array_append_val (p->calls, call);
   return p->calls->len - 1;
+}
+
+void
+sc_program_set_holds (ScProgram *p, const double hold[SC_N_HOLDS])
+{
+  ScCall *const call = &g_array_index (p->calls, ScCall, p->calls->len - 1);
+  for (guint i = 0; i < SC_N_HOLDS; i++)
+    {
+      g_assert (hold[i] >= 0 && hold[i] < 1);
+      call->hold[i] = hold[i];
+    }
 }
 
 void
@@ -126,7 +138,7 @@ sc_program_add_op (ScProgram *p, ScOpKind kind, guint8 stream, guint16 tag, guin
   g_assert (p->actors->len > 0);
   ScActor *const actor = &g_array_index (p->actors, ScActor, p->actors->len - 1);
   g_assert (stream < actor->n_streams);
-  const ScOp op = { .value = value, .arg = arg, .next = SC_NONE, .tag = tag, .kind = (guint8) kind, .stream = stream };
+  const ScOp op = { .value = value, .arg = arg, .next = SC_NONE, .tag = tag, .kind = (guint) kind & 15u, .stream = stream };
   const guint32 id = p->ops->len;
   g_array_append_val (p->ops, op);
   actor->n_ops++;

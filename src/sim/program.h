@@ -30,6 +30,9 @@ typedef enum
   SC_OP_HOST_WAIT, /* arg: event id; holds the *host* (issue of later ops) until the event has fired */
 } ScOpKind;
 
+/* Kinds of work that a running call may slow differently. */
+#define SC_N_HOLDS 3
+
 /* 32 bytes; 400,000 of them are a large step at kernel detail. */
 typedef struct
 {
@@ -40,7 +43,8 @@ typedef struct
   guint32 label; /* what it is, for traces; meaning is the builder's */
   guint32 info;  /* which one it is (micro-batch, chunk, layer), for traces; meaning is the builder's */
   guint16 tag;   /* accounting category (WORK) or memory tag (MEM); meaning is the builder's */
-  guint8  kind;  /* ScOpKind */
+  guint8  kind : 4; /* ScOpKind */
+  guint8  held : 4; /* WORK: which of a call's holds slows it, below SC_N_HOLDS */
   guint8  stream;
 } ScOp;
 G_STATIC_ASSERT (sizeof (ScOp) == 32);
@@ -82,7 +86,7 @@ typedef struct
   guint32 first_part, n_parts;
   ScTime  delay; /* from the last join to the start of the parts (a single message's latency, S4) */
   ScTime  tail;  /* from the end of the last part to the end of the call */
-  double  hold;  /* share of each member actor's work rate that the running call takes, 0..1 */
+  double  hold[SC_N_HOLDS]; /* share of each member actor's rate of either kind of work that the running call takes, 0..1 */
   guint16 tag;      /* accounting category of the running call; meaning is the builder's */
   guint16 wait_tag; /* ... of waiting for its members; as @tag unless the builder says otherwise */
   const ScMessages *messages; /* NULL: run the parts; else run these messages (borrowed, must outlive the program) */
@@ -112,8 +116,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScProgram, sc_program_free)
 guint32 sc_program_add_link (ScProgram *p, double capacity);
 guint32 sc_program_add_group (ScProgram *p, guint32 n_members);
 
-/* Adds a call of @group; parts follow with sc_program_add_part().  Returns its id. */
+/* Adds a call of @group; parts follow with sc_program_add_part().  @hold: of all kinds of work alike.  Returns its id. */
 guint32 sc_program_add_call (ScProgram *p, guint32 group, guint16 tag, ScTime delay, ScTime tail, double hold);
+
+/* What the call added last takes of each kind of work. */
+void sc_program_set_holds (ScProgram *p, const double hold[SC_N_HOLDS]);
 
 /* Adds a part to the call added last. @uses: [n_uses], borrowed, copied. */
 void sc_program_add_part (ScProgram *p, double bytes, double cap, const ScUse *uses, guint32 n_uses);
