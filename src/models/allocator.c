@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* allocator.c - segments are chains of blocks; free blocks stand in a tree for each stream and pool, by size and address. */
+#include "models/allocator.h"
+
+#define KIB G_GUINT64_CONSTANT (1024)
+#define MIB (KIB * KIB)
+
+#define MIN_BLOCK     512         /* requests are multiples of it */
+#define SMALL_REQUEST MIB         /* largest of the small pool */
+#define SMALL_SEGMENT (2 * MIB)
+#define LARGE_SEGMENT (20 * MIB)  /* of requests below ... */
+#define LARGE_REQUEST (10 * MIB)  /* ... this */
+#define SEGMENT_ROUND (2 * MIB)   /* of larger ones */
+
+/* Where in the device's memory a segment begins, as if each had 1 TiB to itself. */
+#define SEGMENT_SPACE (MIB * MIB)
+
+typedef struct
+{
+  guint64 address, size, requested;
+  guint32 before, behind; /* neighbours in the segment, or NONE */
+  guint32 pool;
+  gboolean is_free;
+} Block;
+
+#define NONE G_MAXUINT32
+
+/* Free blocks of one stream and pool. */
+typedef struct
+{
+  guint stream;
+  gboolean small;
+  GTree *blocks;    /* Key -> block + 1 */
+  guint32 tail;     /* expandable: the last block of the pool's segment, or NONE */
+} Pool;
+
+typedef struct
+{
+  guint64 size, address;
+} Key;
+
+struct _ScAllocator
+{
+  ScAllocatorOptions options;
+  GArray *blocks;   /* Block */
+  GArray *spare;    /* guint32: blocks of no use */
+  GArray *pools;    /* Pool */
+  guint64 n_spaces; /* segments begun so far */
+  ScAllocatorStats stats;
+};
+
+static int
+compare_keys (gconstpointer a, gconstpointer b, gpointer data G_GNUC_UNUSED)
+{
+  const Key *const x = a, *const y = b;
+  if (x->size != y->size)
+    return x->size < y->size ? -1 : 1;
+  return (x->address > y->address) - (x->address < y->address);
+}
+
+static void
+pool_clear (gpointer data)
+{
+  g_tree_unref (((Pool *) data)->blocks);
+}
+
+ScAllocator *
+sc_allocator_new (const ScAllocatorOptions *options)
+{
+  ScAllocator *const a = g_new0 (ScAllocator, 1);
+  if (options != NULL)
+    a->options = *options;
+  a->blocks = g_array_new (FALSE, FALSE, sizeof (Block));
+  a->spare = g_array_new (FALSE, FALSE, sizeof (guint32));
+  a->pools = g_array_new (FALSE, FALSE, sizeof (Pool));
+  g_array_set_clear_func (a->pools, pool_clear);
+  return a;
+}
+
+void
+sc_allocator_free (ScAllocator *a)
+{
+  if (a == NULL)
+    return;
+  g_array_unref (a->blocks);
+  g_array_unref (a->spare);
+  g_array_unref (a->pools);
+  g_free (a);
+}
+
+ScAllocatorStats
+sc_allocator_stats (const ScAllocator *a)
+{
+  return a->stats;
+}
+
+static Block *
+block_at (const ScAllocator *a, guint32 block)
+{
+  return &g_array_index (a->blocks, Block, block);
+}
+
+static guint32
+block_new (ScAllocator *a, Block block)
+{
+  if (a->spare->len == 0)
+    {
+      g_array_append_val (a->blocks, block);
+      return a->blocks->len - 1;
+    }
+  const guint32 ret = g_array_index (a->spare, guint32, a->spare->len - 1);
+  g_array_set_size (a->spare, a->spare->len - 1);
+  *block_at (a, ret) = block;
+  return ret;
+}
+
+static Pool *
+pool_at (const ScAllocator *a, guint32 pool)
+{
+  return &g_array_index (a->pools, Pool, pool);
+}
+
+static guint32
+pool_of (ScAllocator *a, guint stream, gboolean small)
+{
+  for (guint32 i = 0; i < a->pools->len; i++)
+    if (pool_at (a, i)->stream == stream && pool_at (a, i)->small == small)
+      return i;
+  const Pool pool = { stream, small, g_tree_new_full (compare_keys, NULL, g_free, NULL), NONE };
+  g_array_append_val (a->pools, pool);
+  return a->pools->len - 1;
+}
+
+static void
+put_free (ScAllocator *a, guint32 block)
+{
+  Block *const b = block_at (a, block);
+  const Key key = { b->size, b->address };
+  b->is_free = TRUE;
+  g_tree_insert (pool_at (a, b->pool)->blocks, g_memdup2 (&key, sizeof key), GUINT_TO_POINTER (block + 1));
+}
+
+static void
+take_free (ScAllocator *a, guint32 block)
+{
+  Block *const b = block_at (a, block);
+  const Key key = { b->size, b->address };
+  b->is_free = FALSE;
+  g_tree_remove (pool_at (a, b->pool)->blocks, &key);
+}
+
+/* The smallest free block of @size or more, or NONE. */
+static guint32
+best_fit (const ScAllocator *a, guint32 pool, guint64 size)
+{
+  const Key key = { size, 0 };
+  GTreeNode *const node = g_tree_lower_bound (pool_at (a, pool)->blocks, &key);
+  return node != NULL ? GPOINTER_TO_UINT (g_tree_node_value (node)) - 1 : NONE;
+}
+
+static gboolean
+reserve (ScAllocator *a, guint64 bytes)
+{
+  if (a->options.capacity > 0 && a->stats.reserved + bytes > a->options.capacity)
+    return FALSE;
+  a->stats.reserved += bytes;
+  a->stats.peak_reserved = MAX (a->stats.peak_reserved, a->stats.reserved);
+  return TRUE;
+}
+
+static guint64
+round_up (guint64 bytes, guint64 unit)
+{
+  return (bytes + unit - 1) / unit * unit;
+}
+
+/* A free block of a new segment, or NONE. */
+static guint32
+new_segment (ScAllocator *a, guint32 pool, guint64 size)
+{
+  const guint64 bytes = pool_at (a, pool)->small ? SMALL_SEGMENT : size < LARGE_REQUEST ? LARGE_SEGMENT : round_up (size, SEGMENT_ROUND);
+  if (!reserve (a, bytes))
+    return NONE;
+  a->stats.n_segments++;
+  const guint32 block = block_new (a, (Block) { a->n_spaces++ * SEGMENT_SPACE, bytes, 0, NONE, NONE, pool, FALSE });
+  put_free (a, block);
+  return block;
+}
+
+/* Expandable segments: maps pages behind the last block until it is free and holds @size.  NONE: there are not as many. */
+static guint32
+grow (ScAllocator *a, guint32 pool, guint64 size)
+{
+  Pool *const p = pool_at (a, pool);
+  const guint64 page = p->small ? SMALL_SEGMENT : LARGE_SEGMENT;
+  const gboolean ends_free = p->tail != NONE && block_at (a, p->tail)->is_free;
+  const guint64 has = ends_free ? block_at (a, p->tail)->size : 0;
+  const guint64 bytes = round_up (size - has, page);
+  if (!reserve (a, bytes))
+    return NONE;
+  if (p->tail == NONE)
+    {
+      a->stats.n_segments++;
+      p->tail = block_new (a, (Block) { a->n_spaces++ * SEGMENT_SPACE, bytes, 0, NONE, NONE, pool, FALSE });
+    }
+  else if (ends_free)
+    {
+      take_free (a, p->tail);
+      block_at (a, p->tail)->size += bytes;
+    }
+  else
+    {
+      const Block last = *block_at (a, p->tail);
+      const guint32 block = block_new (a, (Block) { last.address + last.size, bytes, 0, p->tail, NONE, pool, FALSE });
+      block_at (a, p->tail)->behind = block;
+      pool_at (a, pool)->tail = block;
+    }
+  put_free (a, pool_at (a, pool)->tail);
+  return pool_at (a, pool)->tail;
+}
+
+/* Segments (or pages at the end of them) that nobody uses go back to the device. */
+static void
+give_back_cached (ScAllocator *a)
+{
+  a->stats.n_retries++;
+  for (guint32 i = 0; i < a->blocks->len; i++)
+    {
+      Block *const b = block_at (a, i);
+      if (!b->is_free || b->size == 0)
+        continue;
+      Pool *const p = pool_at (a, b->pool);
+      const guint64 page = p->small ? SMALL_SEGMENT : LARGE_SEGMENT;
+      const gboolean whole = b->before == NONE && b->behind == NONE;
+      const guint64 bytes = !a->options.expandable ? (whole ? b->size : 0) : p->tail == i ? b->size / page * page : 0;
+      if (bytes == 0)
+        continue;
+      take_free (a, i);
+      a->stats.reserved -= bytes;
+      b->size -= bytes;
+      if (b->size > 0)
+        {
+          put_free (a, i);
+          continue;
+        }
+      a->stats.n_segments -= whole ? 1 : 0;
+      if (p->tail == i)
+        p->tail = b->before;
+      if (b->before != NONE)
+        block_at (a, b->before)->behind = NONE;
+      g_array_append_val (a->spare, i);
+    }
+}
+
+/* Splits what @size does not need off the block, where it is worth it. */
+static void
+split (ScAllocator *a, guint32 block, guint64 size)
+{
+  const Block b = *block_at (a, block);
+  const guint64 rest = b.size - size;
+  if (pool_at (a, b.pool)->small || a->options.expandable ? rest < MIN_BLOCK : rest <= SMALL_REQUEST)
+    return;
+  const guint32 other = block_new (a, (Block) { b.address + size, rest, 0, block, b.behind, b.pool, FALSE });
+  block_at (a, block)->size = size;
+  block_at (a, block)->behind = other;
+  if (b.behind != NONE)
+    block_at (a, b.behind)->before = other;
+  if (pool_at (a, b.pool)->tail == block)
+    pool_at (a, b.pool)->tail = other;
+  put_free (a, other);
+}
+
+guint32
+sc_allocator_take (ScAllocator *a, guint stream, guint64 bytes)
+{
+  const guint64 size = round_up (MAX (bytes, 1), MIN_BLOCK);
+  const guint32 pool = pool_of (a, stream, size <= SMALL_REQUEST);
+  guint32 block = best_fit (a, pool, size);
+  for (guint tries = 0; block == NONE && tries < 2; tries++)
+    {
+      if (tries > 0)
+        give_back_cached (a);
+      block = a->options.expandable ? grow (a, pool, size) : new_segment (a, pool, size);
+    }
+  if (block == NONE)
+    return SC_ALLOCATOR_FAILED;
+  take_free (a, block);
+  split (a, block, size);
+  Block *const b = block_at (a, block);
+  b->requested = bytes;
+  a->stats.requested += bytes;
+  a->stats.allocated += b->size;
+  a->stats.peak_allocated = MAX (a->stats.peak_allocated, a->stats.allocated);
+  return block;
+}
+
+/* Joins @from, which is free, to @into, which stands before it and is not in its tree. */
+static void
+join (ScAllocator *a, guint32 into, guint32 from)
+{
+  const Block f = *block_at (a, from);
+  Block *const b = block_at (a, into);
+  b->size += f.size;
+  b->behind = f.behind;
+  if (f.behind != NONE)
+    block_at (a, f.behind)->before = into;
+  if (pool_at (a, f.pool)->tail == from)
+    pool_at (a, f.pool)->tail = into;
+  block_at (a, from)->size = 0;
+  block_at (a, from)->is_free = FALSE;
+  g_array_append_val (a->spare, from);
+}
+
+void
+sc_allocator_give (ScAllocator *a, guint32 handle)
+{
+  guint32 block = handle;
+  Block *const b = block_at (a, block);
+  g_return_if_fail (handle < a->blocks->len && !b->is_free && b->size > 0);
+  a->stats.requested -= b->requested;
+  a->stats.allocated -= b->size;
+  b->requested = 0;
+  const guint32 behind = b->behind, before = b->before;
+  if (behind != NONE && block_at (a, behind)->is_free)
+    {
+      take_free (a, behind);
+      join (a, block, behind);
+    }
+  if (before != NONE && block_at (a, before)->is_free)
+    {
+      take_free (a, before);
+      join (a, before, block);
+      block = before;
+    }
+  put_free (a, block);
+}
