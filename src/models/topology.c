@@ -17,6 +17,7 @@ node_type_clear (ScNodeType *type)
   sc_cited_clear (&type->pcie_socket_pair_bytes_per_s);
   sc_cited_clear (&type->nic_bytes_per_s);
   sc_cited_clear (&type->nic_latency_s);
+  sc_cited_clear (&type->host_memory_bytes_per_s);
   sc_cited_clear (&type->host_factor);
 }
 
