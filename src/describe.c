@@ -152,6 +152,10 @@ sc_describe_plan (const ScWorkload *workload, GString *out)
     g_string_append_printf (out, ", CP %u (%s)", p->cp, sc_cp_comm_word (p->cp_comm));
   if (p->ep > 1)
     g_string_append_printf (out, ", EP %u", p->ep);
+  if (workload->model.experts > 0 && p->etp != p->tp)
+    g_string_append_printf (out, ", ETP %u", p->etp);
+  if (p->moe_dispatcher == SC_DISPATCHER_DEEPEP)
+    g_string_append (out, " (DeepEP)");
   g_string_append_printf (out, ", DP %u", p->dp);
   if (p->sharding != SC_SHARDING_NONE)
     g_string_append_printf (out, " (%s%s%s)", sc_sharding_word (p->sharding), p->offload != SC_OFFLOAD_NONE ? ", offload " : "",

@@ -447,28 +447,62 @@ axis_coord (Axis axis, guint i)
   return c;
 }
 
+/* Groups of the first stage's experts: rank y of it counts tp fastest, then cp, then dp (models/layout.c). */
+static ScCoord
+stage_coord (const ScPlan *p, guint y)
+{
+  return (ScCoord) { .tp = y % p->tp, .cp = y / p->tp % p->cp, .dp = y / p->tp / p->cp };
+}
+
+/* @ranks: [n] of the group that rank 0 is in. */
 static void
-draw_groups (const ScPlan *p, const guint *nodes, guint n_ranks, GString *out)
+draw_group (const char *name, const guint *ranks, guint n, const guint *nodes, guint n_ranks, GString *out)
+{
+  g_autofree guint *on = g_new (guint, n);
+  guint n_on = 0;
+  for (guint i = 0; i < n; i++)
+    if (n_on == 0 || on[n_on - 1] != nodes[ranks[i]])
+      on[n_on++] = nodes[ranks[i]];
+  g_autofree char *rank_text = list_text (ranks, n), *node_text = list_text (on, n_on);
+  g_string_append_printf (out, "  %-5s%6u%8u%8u  ranks %s on node%s %s\n", name, n, n_ranks / n, ranks[1] - ranks[0], rank_text,
+                          n_on == 1 ? "" : "s", node_text);
+}
+
+/* @ranks: room for [n_ranks]. */
+static void
+draw_expert_groups (const ScPlan *p, guint *ranks, const guint *nodes, guint n_ranks, GString *out)
+{
+  const struct
+  {
+    const char *name;
+    guint n, stride;
+  } groups[] = { { "ETP", p->etp, 1 }, { "EP", p->ep, p->etp }, { "EDP", p->tp * p->cp * p->dp / (p->ep * p->etp), p->ep * p->etp } };
+  for (guint k = 0; k < G_N_ELEMENTS (groups); k++)
+    {
+      for (guint i = 0; i < groups[k].n; i++)
+        ranks[i] = sc_layout_rank (p, stage_coord (p, i * groups[k].stride));
+      if (groups[k].n > 1)
+        draw_group (groups[k].name, ranks, groups[k].n, nodes, n_ranks, out);
+    }
+}
+
+static void
+draw_groups (const ScWorkload *w, const guint *nodes, guint n_ranks, GString *out)
 {
   static const char *const names[N_AXES] = { "TP", "CP", "DP", "PP" };
+  const ScPlan *const p = &w->plan;
+  g_autofree guint *ranks = g_new (guint, n_ranks);
   g_string_append (out, "\n  group  size   count  stride  that of rank 0, and its nodes\n");
   for (Axis axis = 0; axis < N_AXES; axis++)
     {
       const guint n = axis_size (p, axis);
-      if (n < 2)
-        continue;
-      g_autofree guint *ranks = g_new (guint, n), *on = g_new (guint, n);
-      guint n_on = 0;
       for (guint i = 0; i < n; i++)
-        {
-          ranks[i] = sc_layout_rank (p, axis_coord (axis, i));
-          if (n_on == 0 || on[n_on - 1] != nodes[ranks[i]])
-            on[n_on++] = nodes[ranks[i]];
-        }
-      g_autofree char *rank_text = list_text (ranks, n), *node_text = list_text (on, n_on);
-      g_string_append_printf (out, "  %-5s%6u%8u%8u  ranks %s on node%s %s\n", names[axis], n, n_ranks / n, ranks[1] - ranks[0],
-                              rank_text, n_on == 1 ? "" : "s", node_text);
+        ranks[i] = sc_layout_rank (p, axis_coord (axis, i));
+      if (n > 1)
+        draw_group (names[axis], ranks, n, nodes, n_ranks, out);
     }
+  if (w->model.experts > 0)
+    draw_expert_groups (p, ranks, nodes, n_ranks, out);
 }
 
 static void
@@ -579,7 +613,7 @@ sc_draw_plan (const ScTopology *topology, const ScWorkload *workload, GString *o
   sc_append_wrapped (out, line->str, 2, 2, WIDTH);
   g_string_append_c (out, '\n');
   if (n_ranks > 1)
-    draw_groups (p, nodes, n_ranks, out);
+    draw_groups (workload, nodes, n_ranks, out);
   draw_nodes (p, nodes, n_ranks, out);
   draw_stages (workload, out);
 }
