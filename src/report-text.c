@@ -242,7 +242,7 @@ write_rates (const ScSummary *s, GString *out)
 {
   if (s->n_stages > 1)
     {
-      const gboolean closed = sc_schedule_find (s->workload->plan.schedule)->exchanges; /* for any costs */
+      const gboolean closed = sc_schedule_find (s->workload->plan.schedule)->exchanges && !s->workload->plan.post_validation; /* for any costs */
       g_string_append_printf (out, "  bubble / step            %5.1f %%   ideal %s %5.1f %%\n", 100 * s->bubble_fraction,
                               closed ? "(p-1)/(v m + p-1):" : "where F = I = W:", 100 * s->bubble_fraction_ideal);
       g_string_append_printf (out, "  bubble / (step - bubble) %5.1f %%   ideal %s %5.1f %%\n", 100 * s->bubble_over_ideal,

@@ -378,7 +378,7 @@ draw_legend (const ScSummary *summary, GString *out, gboolean numbered, gboolean
              guint n_cells)
 {
   g_autoptr (GString) legend = g_string_new ("   step ");
-  append_time (legend, summary->trace->end, summary->trace->end);
+  append_time (legend, summary->step, summary->trace->end);
   g_string_append (legend, "   one cell ");
   append_time (legend, summary->trace->end / n_cells, summary->trace->end / n_cells);
   if (numbered)

@@ -314,6 +314,7 @@ START_TEST (without_a_barrier_the_longest_rank_is_the_step)
           ck_assert_int_eq (sum, s->step);
         }
       ck_assert_double_eq_tol (s->bubble_fraction, 0, 1e-6);
+      ck_assert_double_eq_tol (s->bubble_fraction_ideal, 0, 1e-12);
       ck_assert_double_eq_tol (s->grade_share[SC_GRADE_USER], 1, 1e-6);
     }
 }

@@ -410,7 +410,7 @@ static void
 check_closed_form (const ScSchedule *row, const ScScheduleShape *s)
 {
   g_autoptr (ScOrders) o = sc_orders_new (row, s, NULL, NULL);
-  const double ideal_bubble = sc_orders_ideal_bubble (o, row, s);
+  const double ideal_bubble = sc_orders_ideal_bubble (o, row, s, FALSE);
   Costs equal = costs_new (s, 1, 2, 0);
   check_shape (fabs (ideal_bubble - makespan (row, s, &equal) / (3 * s->v * s->m) + 1) < 1e-14);
   costs_clear (&equal);

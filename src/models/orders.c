@@ -379,11 +379,12 @@ sc_orders_actions (const ScOrders *o, const ScScheduleCosts *costs)
 }
 
 double
-sc_orders_ideal_bubble (const ScOrders *o, const ScSchedule *row, const ScScheduleShape *shape)
+sc_orders_ideal_bubble (const ScOrders *o, const ScSchedule *row, const ScScheduleShape *shape, gboolean staggered)
 {
-  if (row->ideal_bubble != NULL)
+  if (row->ideal_bubble != NULL && !staggered)
     return row->ideal_bubble (shape);
   const double busy = 3.0 * o->v * o->m; /* of a rank: two directions have half of the micro-batches each */
   g_autoptr (ScOrders) equal = row->orders != NULL ? sc_orders_new (row, shape, NULL, NULL) : NULL; /* another order for other costs */
-  return sc_orders_replay (equal != NULL ? equal : o, NULL, NULL, NULL) / busy - 1;
+  const ScOrders *const orders = equal != NULL ? equal : o;
+  return (staggered ? sc_orders_span (orders, NULL) : sc_orders_replay (orders, NULL, NULL, NULL)) / busy - 1;
 }

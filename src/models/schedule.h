@@ -186,5 +186,6 @@ GArray **sc_orders_actions (const ScOrders *orders, const ScScheduleCosts *costs
 /* Does @slot of @rank take its input from another stage (@output FALSE) or hand one on?  *ret_rank: where that stage is. */
 gboolean sc_orders_hands_on (const ScOrders *orders, guint rank, const ScSlot *slot, gboolean output, guint *ret_rank);
 
-/* Idle over ideal time of @row for equal stages (see ScSchedule.ideal_bubble). */
-double sc_orders_ideal_bubble (const ScOrders *orders, const ScSchedule *row, const ScScheduleShape *shape);
+/* Idle over ideal time of @row for equal stages (see ScSchedule.ideal_bubble); @staggered: in the longest span of a rank, where steps follow
+ * one another without a barrier. */
+double sc_orders_ideal_bubble (const ScOrders *orders, const ScSchedule *row, const ScScheduleShape *shape, gboolean staggered);

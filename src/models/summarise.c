@@ -138,7 +138,7 @@ summarise_stages (ScSummary *s, const ScLowerInput *in)
       s->bubble_over_ideal += bubble / (step - bubble) / p->pp;
     }
   const ScScheduleShape shape = sc_workload_schedule_shape (in->workload);
-  s->bubble_over_ideal_ideal = sc_orders_ideal_bubble (s->orders, sc_schedule_find (p->schedule), &shape);
+  s->bubble_over_ideal_ideal = sc_orders_ideal_bubble (s->orders, sc_schedule_find (p->schedule), &shape, p->post_validation);
   s->bubble_fraction_ideal = s->bubble_over_ideal_ideal / (1 + s->bubble_over_ideal_ideal);
 }
 

@@ -1,0 +1,1 @@
+stepcast run dgx-a100 zero-bubble-1.5b
