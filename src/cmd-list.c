@@ -8,6 +8,7 @@
 #include "library.h"
 #include "models/collective.h"
 #include "models/framework.h"
+#include "models/optimizer.h"
 #include "models/precision.h"
 #include "models/recompute.h"
 #include "models/schedule.h"
@@ -251,6 +252,18 @@ list_precisions (GString *out, GError **error)
 }
 
 static gboolean
+list_optimizers (GString *out, GError **error)
+{
+  (void) error;
+  for (guint i = 0; i < SC_N_OPTIMIZERS; i++)
+    {
+      const ScOptimizerRow *const row = sc_optimizer_row ((ScOptimizer) i);
+      append_row (out, row->name, row->summary, row->source);
+    }
+  return TRUE;
+}
+
+static gboolean
 list_model_types (GString *out, GError **error)
 {
   (void) error;
@@ -282,6 +295,7 @@ static const struct
   { "devices", list_devices },       { "topologies", list_topologies },  { "workloads", list_workloads },
   { "frameworks", list_frameworks }, { "schedules", list_schedules },    { "shardings", list_shardings },
   { "modules", list_modules },       { "precisions", list_precisions },
+  { "optimizers", list_optimizers },
   { "collectives", list_collectives },
   { "fields", list_fields },         { "model-types", list_model_types }, { "exit-statuses", list_statuses },
   { "models", NULL },
@@ -336,8 +350,7 @@ const ScCommand sc_cmd_list = {
   .summary = "Print the tables: devices, topologies, workloads, input fields, and more, with sources",
   .usage = "[TABLE...]",
   .help = "Tables: devices, topologies, workloads (or models), frameworks, schedules, shardings, modules (of a layer, that\n"
-          "plan.recompute may name), precisions (of linear layers), collectives, fields (every input key with unit, range\n"
-          "and default), model-types (that\n"
-          "hf_config of a model reads), exit-statuses.  Without a name all of them.",
+          "plan.recompute may name), precisions (of linear layers), optimizers, collectives, fields (every input key\n"
+          "with unit, range and default), model-types (that hf_config of a model reads), exit-statuses.  Without a name all of them.",
   .run = run,
 };

@@ -5,6 +5,7 @@
 #endif
 #include <string.h>
 #include "describe.h"
+#include "models/optimizer.h"
 #include "models/precision.h"
 #include "models/recompute.h"
 #include "models/sharding.h"
@@ -166,6 +167,8 @@ sc_describe_plan (const ScWorkload *workload, GString *out)
     g_string_append_printf (out, " (%s)", p->precision->recipe);
   if (p->fp8_param_gather)
     g_string_append (out, ", weights kept so");
+  if (p->optimizer != SC_OPTIMIZER_ADAM)
+    g_string_append_printf (out, ", %s", sc_optimizer_row (p->optimizer)->name);
 }
 
 void

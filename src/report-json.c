@@ -8,6 +8,7 @@
 #include "describe.h"
 #include "json-out.h"
 #include "models/packing.h"
+#include "models/optimizer.h"
 #include "models/precision.h"
 #include "models/sharding.h"
 #include "report.h"
@@ -155,6 +156,7 @@ add_plan (const ScSummary *s, cJSON *workload)
   sc_json_add_text (o, "dtype", sc_plan_dtype_name (p));
   sc_json_add_text (o, "fp8_recipe", p->precision != NULL ? p->precision->recipe : NULL);
   sc_json_add_text (o, "grad_dtype", sc_dtype_name (p->grad_dtype));
+  sc_json_add_text (o, "optimizer", sc_optimizer_row (p->optimizer)->name);
   sc_json_add_text (o, "attention", sc_attention_word (p->attention));
   add_bool (o, "overlap_grad", p->overlap_grad);
   add_bool (o, "overlap_param", p->overlap_param);

@@ -129,7 +129,10 @@ static const ScChoice dispatchers[] = { { "all-to-all", SC_DISPATCHER_ALL_TO_ALL
                                         { "deepep", SC_DISPATCHER_DEEPEP, FALSE },
                                         { NULL, 0, FALSE } };
 
-static const ScChoice optimizers[] = { { "adam", 0, FALSE }, { "adam-8bit", 0, TRUE }, { NULL, 0, FALSE } };
+static const ScChoice optimizers[] = {
+  { "adam", SC_OPTIMIZER_ADAM, FALSE }, { "adam-8bit", SC_OPTIMIZER_ADAM_8BIT, FALSE }, { "sgd-momentum", SC_OPTIMIZER_SGD_MOMENTUM, FALSE },
+  { "lion", SC_OPTIMIZER_LION, FALSE }, { "muon", SC_OPTIMIZER_MUON, FALSE },           { NULL, 0, FALSE },
+};
 
 /* ---- Tables ---- */
 
@@ -319,8 +322,8 @@ static const ScField plan_fields[] = {
   { "fp8_param_gather", SC_FIELD_LATER, .fallback = "false", .help = "Weights of linear layers kept and gathered in 8 bits" },
   { "grad_dtype", SC_FIELD_CHOICE, .choices = grad_dtypes, .derived = "fp16 with fp16, else fp32", PLAN (grad_dtype),
     .help = "Data type of the gradient buffer and its reduction" },
-  { "optimizer", SC_FIELD_CHOICE, .choices = optimizers, .fallback = "adam", .offset = SC_FIELD_NOWHERE,
-    .help = "Optimizer" },
+  { "optimizer", SC_FIELD_CHOICE, .choices = optimizers, .fallback = "adam", PLAN (optimizer),
+    .help = "What it keeps and moves for each parameter: stepcast list optimizers" },
   { "attention", SC_FIELD_CHOICE, .choices = attentions, .fallback = "flash", PLAN (attention),
     .help = "Attention kernels" },
   { "overlap_grad", SC_FIELD_BOOL, .derived = "true with zero3, FSDP and PyTorch's DDP, else false", PLAN (overlap_grad),

@@ -194,7 +194,7 @@ static void
 check_memory (const ScSummary *s)
 {
   const ScPlan *const p = &s->workload->plan;
-  const ScStateBytes each = sc_sharding_states (sc_sharding_row (p->sharding), p->dtype, p->grad_dtype, p->dp * p->cp);
+  const ScStateBytes each = sc_sharding_states (sc_sharding_row (p->sharding), 8, p->dtype, p->grad_dtype, p->dp * p->cp);
   for (guint k = 0; k < s->n_classes; k++)
     {
       const ScClassSummary *const c = &s->classes[k];

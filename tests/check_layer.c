@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "models/layer.h"
+#include "models/optimizer.h"
 #include "models/recompute.h"
 #include "models/sharding.h"
 
@@ -193,7 +194,7 @@ START_TEST (gpt_layers_save_the_published_gibibytes)
   w.plan.recompute = SC_RECOMPUTE_FULL;
   ck_assert_double_eq_tol (100 * saved (&w) / tp_only, gpt_cases[_i].pct_full, 0.25);
 
-  const ScStateBytes s = sc_sharding_states (sc_sharding_row (SC_SHARDING_NONE), SC_DTYPE_BF16, SC_DTYPE_FP32, 1);
+  const ScStateBytes s = sc_sharding_states (sc_sharding_row (SC_SHARDING_NONE), 8, SC_DTYPE_BF16, SC_DTYPE_FP32, 1);
   ck_assert_double_eq_tol ((s.weights + s.grads + s.optimizer) * 12 * l * h * h / (8 * p) / GIB, gpt_cases[_i].states,
                            1e-9);
 }
@@ -926,7 +927,7 @@ START_TEST (the_optimizer_moves_the_bytes_of_its_framework)
       w.framework = *row;
       const ScLayerShape shape = sc_layer_shape (&w, NULL);
       g_autoptr (GArray) items = g_array_new (FALSE, FALSE, sizeof (ScItem));
-      sc_optimizer_step (&shape, 8e9, 1e9, items);
+      sc_optimizer_step (&shape, 8e9, 1e9, NULL, items);
       double bytes = 0;
       for (guint i = 0; i < items->len; i++)
         {

@@ -367,7 +367,7 @@ END_TEST
 static double
 state_total (ScDtype dtype, ScDtype grad, ScSharding sharding, guint d)
 {
-  const ScStateBytes s = sc_sharding_states (sc_sharding_row (sharding), dtype, grad, d);
+  const ScStateBytes s = sc_sharding_states (sc_sharding_row (sharding), 8, dtype, grad, d);
   return s.weights + s.grads + s.optimizer;
 }
 

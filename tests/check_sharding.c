@@ -319,7 +319,7 @@ START_TEST (a_step_leaves_memory_as_it_was)
           const guint stage = sc_layout_coord (&w->plan, r->fold->representative[k]).pp;
           const double params = (double) r->sizes->params[stage];
           const ScShardingRow *const row = sc_sharding_of (c->sharding, c->framework);
-          const ScStateBytes s = sc_sharding_states (row, SC_DTYPE_BF16, SC_DTYPE_FP32, sc_plan_shard_ranks (&w->plan));
+          const ScStateBytes s = sc_sharding_states (row, 8, SC_DTYPE_BF16, SC_DTYPE_FP32, sc_plan_shard_ranks (&w->plan));
           const double small = c->sharding == SC_SHARDING_ZERO3 ? 2 * (2 * LAYERS + 1) * 64 : 0;
           const double second = c->hpz > 0 ? floor (2 * params / c->hpz) : 0;
           const double buckets = row == &sc_sharding_ddp && dp > 1 ? 4 * params : 0;
@@ -386,7 +386,7 @@ START_TEST (experts_are_shared_out_over_their_own_group)
       ck_assert_double_gt (params, 0);
       ck_assert_double_eq_tol (bytes_over (r, 0, SC_COMM_EXPERT_DP), experts[i].sent * params, 1e-6 * params);
       const ScShardingRow *const row = sc_sharding_of (c->sharding, c->framework);
-      const ScStateBytes dense = sc_sharding_states (row, SC_DTYPE_BF16, SC_DTYPE_FP32, DP), expert = sc_sharding_states (row, SC_DTYPE_BF16, SC_DTYPE_FP32, 2);
+      const ScStateBytes dense = sc_sharding_states (row, 8, SC_DTYPE_BF16, SC_DTYPE_FP32, DP), expert = sc_sharding_states (row, 8, SC_DTYPE_BF16, SC_DTYPE_FP32, 2);
       ck_assert_int_eq (level_of (r, 0, SC_MEM_WEIGHTS), llround (dense.weights * (double) r->sizes->params[0] + expert.weights * params));
       ck_assert_int_eq (level_of (r, 0, SC_MEM_OPTIMIZER), llround (dense.optimizer * (double) r->sizes->params[0] + expert.optimizer * params));
       ck_assert_int_eq (level_of (r, 0, SC_MEM_TRANSIENT), 0);
@@ -513,7 +513,7 @@ END_TEST
 static double
 state_total (ScDtype dtype, ScDtype grad, ScSharding sharding, guint d)
 {
-  const ScStateBytes s = sc_sharding_states (sc_sharding_row (sharding), dtype, grad, d);
+  const ScStateBytes s = sc_sharding_states (sc_sharding_row (sharding), 8, dtype, grad, d);
   return s.weights + s.grads + s.optimizer;
 }
 

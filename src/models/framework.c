@@ -31,6 +31,7 @@ static const ScFramework megatron_lm_2021 = {
   .fused_dropout_add = TRUE,
   .fused_softmax = TRUE,
   .optimizer_bytes_per_param = 64,
+  .optimizer_unscales = TRUE,
   .fp32_main_grads = TRUE,
 };
 
@@ -49,6 +50,7 @@ static const ScFramework megatron_lm_2022 = {
   .fused_wgrad = TRUE,
   .async_tp_backward = TRUE,
   .optimizer_bytes_per_param = 60,
+  .optimizer_unscales = TRUE,
   .fp32_main_grads = TRUE,
 };
 
@@ -65,6 +67,7 @@ static const ScFramework megatron_deepspeed_2022 = {
   .fused_dropout_add = TRUE,
   .fused_softmax = TRUE,
   .optimizer_bytes_per_param = 60,
+  .optimizer_unscales = TRUE,
   .buckets = SC_BUCKETS_DEEPSPEED,
   .zero_all_reduces = TRUE, /* of its bf16 optimizer; that for fp16 of that time reduced to owners (plan.zero.all_reduce false) */
   .fp32_main_grads = TRUE,
@@ -153,6 +156,7 @@ static const ScFramework torchtitan_eager = {
   .eager_norm = TRUE,
   .torch_loss = TRUE,
   .flash = SC_FLASH_2,
+  .fp8_keeps_wide = TRUE,
   .recompute_stops_early = TRUE,
   .optimizer_bytes_per_param = FOREACH_ADAMW_BYTES,
   .buckets = SC_BUCKETS_TORCH,
@@ -178,6 +182,7 @@ static const ScFramework torchtitan_compiled = {
   .fused_rope = TRUE,
   .torch_loss = TRUE,
   .flash = SC_FLASH_2,
+  .fp8_keeps_wide = TRUE,
   .recompute_stops_early = TRUE,
   .optimizer_bytes_per_param = FOREACH_ADAMW_BYTES,
   .buckets = SC_BUCKETS_TORCH,
@@ -220,6 +225,7 @@ static const ScFramework deepspeed_2023 = {
   .flash = SC_FLASH_2,
   .recompute_stops_early = TRUE,
   .optimizer_bytes_per_param = 52,
+  .optimizer_unscales = TRUE,
   .buckets = SC_BUCKETS_DEEPSPEED,
   .fsdp = 2,
   .zero_all_reduces = TRUE,

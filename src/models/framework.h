@@ -50,7 +50,8 @@ typedef struct
   gboolean async_tp_backward;  /* the backward TP collective runs under the weight-gradient GEMM */
   gboolean fp8_keeps_wide;     /* linear layers in 8 bits keep their inputs in 16 and cast them, and weights, at every product (torchao); else weights are cast once a step */
   gboolean recompute_stops_early; /* recompute skips what only the layer's output needs (PyTorch's non-reentrant checkpoint) */
-  double   optimizer_bytes_per_param; /* HBM traffic of clip, unscale and Adam per owned parameter */
+  double   optimizer_bytes_per_param; /* HBM traffic of clip, unscale and Adam per owned parameter ... */
+  gboolean optimizer_unscales; /* ... division by the loss scale of fp16 is in it */
 
   /* data parallelism */
   ScBuckets buckets;

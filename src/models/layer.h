@@ -98,10 +98,6 @@ void sc_mtp_backward (const ScLayerShape *shape, GArray *items);
 void sc_mtp_backward_input (const ScLayerShape *shape, GArray *items);
 void sc_mtp_backward_weight (const ScLayerShape *shape, GArray *items);
 
-/* Optimizer step over @owned parameters of a rank that holds gradients of @held: gradient norm (the first item: the norm's all-reduce
- * comes behind it), unscale and clip, Adam, zeroing the gradient buffer. */
-void sc_optimizer_step (const ScLayerShape *shape, double held, double owned, GArray *items);
-
 /* Casts of @params weights of linear layers, once a step. */
 void sc_weights_cast (const ScLayerShape *shape, double params, GArray *items);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* lower.c - plan + fold -> program, class by class: its states, its slots, the end of its step. */
 #include "models/lower-parts.h"
+#include "models/optimizer.h"
 #include "models/precision.h"
 #include "models/model.h"
 #include "models/profile.h"
@@ -237,6 +238,26 @@ put_kv_gradients (Lower *l, guint32 host)
     sc_lower_put_call (l, SC_STREAM_COMPUTE, sc_lower_call_of (l, comm, SC_COLL_ALL_REDUCE, held_gradients (l, bytes)), sc_lower_label (l, "KV gradients"), host);
 }
 
+/* Weights of this rank's linear layers, where the optimizer looks at whole matrices; else NULL. */
+static GArray *
+list_matrices (const Lower *l)
+{
+  if (sc_optimizer_row (l->plan->optimizer)->newton_schulz == 0)
+    return NULL;
+  const ScLayerKinds *const kinds = l->in->items->kinds;
+  GArray *const matrices = g_array_new (FALSE, FALSE, sizeof (ScMatrix));
+  for (guint chunk = 0; chunk < sc_plan_chunks (l->plan); chunk++)
+    {
+      const guint j = sc_plan_stage (l->plan, l->at.pp, chunk), first = sc_stage_first_layer (l->in->sizes, j);
+      for (guint i = first; i < first + l->in->sizes->layers[j]; i++)
+        {
+          const ScLayerShape shape = sc_layer_shape (l->in->workload, &kinds->kinds[kinds->of_layer[i]]);
+          sc_optimizer_matrices (&shape, matrices);
+        }
+    }
+  return matrices;
+}
+
 static void
 put_finish (Lower *l)
 {
@@ -259,10 +280,13 @@ put_finish (Lower *l)
 
   const double dense = (double) l->in->sizes->params[l->at.pp], experts = (double) l->in->sizes->experts[l->at.pp];
   const double held = dense + experts;
+  g_autoptr (GArray) matrices = list_matrices (l);
+  if (matrices != NULL && l->sharding->optimizer)
+    sc_matrices_deal (matrices, sc_plan_shard_ranks (l->plan), sc_plan_expert_data_ranks (l->plan));
   const double owned = l->sharding->optimizer ? dense / sc_plan_shard_ranks (l->plan) + experts / sc_plan_expert_data_ranks (l->plan) : held;
   const ScLayerShape shape = sc_layer_shape (w, NULL);
   g_autoptr (GArray) items = item_list ();
-  sc_optimizer_step (&shape, l->sharding->grads ? owned : held, owned, items);
+  sc_optimizer_step (&shape, l->sharding->grads ? owned : held, owned, matrices, items);
   Priced priced = sc_lower_price_list (l, items, l->price->device, l->price->speed, l->price->host_factor, 1);
   const guint32 world = sc_layout_comm_of (layout, l->rank, SC_COMM_WORLD, FALSE);
   gboolean norm_known = world == SC_NONE || l->plan->post_validation;
@@ -332,8 +356,11 @@ put_states (Lower *l)
 {
   const ScPlan *const p = l->plan;
   const double dense = (double) l->in->sizes->params[l->at.pp], experts = (double) l->in->sizes->experts[l->at.pp];
-  const ScStateBytes each = sc_sharding_states (l->sharding, p->dtype, p->grad_dtype, sc_plan_shard_ranks (p));
-  const ScStateBytes expert = sc_sharding_states (l->sharding, p->dtype, p->grad_dtype, sc_plan_expert_data_ranks (p));
+  g_autoptr (GArray) matrices = list_matrices (l);
+  const double moments = sc_optimizer_state_bytes (p->optimizer, dense, matrices != NULL ? sc_matrices_params (matrices, FALSE) : 0);
+  const double of_experts = sc_optimizer_state_bytes (p->optimizer, experts, experts);
+  const ScStateBytes each = sc_sharding_states (l->sharding, moments, p->dtype, p->grad_dtype, sc_plan_shard_ranks (p));
+  const ScStateBytes expert = sc_sharding_states (l->sharding, of_experts, p->dtype, p->grad_dtype, sc_plan_expert_data_ranks (p));
   const gboolean no_grads = sc_lower_offloads_optimizer (l) && l->sharding->grads;
   if (!sc_lower_offloads_params (l))
     sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, dense * each.weights + experts * expert.weights);

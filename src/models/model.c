@@ -408,12 +408,12 @@ sc_model_train_flops (const ScModel *model, guint seq, double sequences, ScFlops
 /* ---- Model states ---- */
 
 ScStateBytes
-sc_state_bytes (ScDtype dtype, ScDtype grad_dtype, gboolean fp32_weights, gboolean copies_grads)
+sc_state_bytes (double moments, ScDtype dtype, ScDtype grad_dtype, gboolean fp32_weights, gboolean copies_grads)
 {
   if (fp32_weights)
     dtype = grad_dtype = SC_DTYPE_FP32;
   ScStateBytes states = { .weights = sc_dtype_bytes (dtype), .grads = sc_dtype_bytes (grad_dtype) };
-  states.optimizer = 8; /* Adam's two moments in fp32 */
+  states.optimizer = moments;
   if (dtype != SC_DTYPE_FP32)
     states.optimizer += 4; /* fp32 master weights */
   if (grad_dtype != SC_DTYPE_FP32 && copies_grads)

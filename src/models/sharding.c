@@ -69,11 +69,11 @@ sc_zero_defaults (ScZero *zero, const ScFramework *framework)
 }
 
 ScStateBytes
-sc_sharding_states (const ScShardingRow *row, ScDtype dtype, ScDtype grad_dtype, guint d)
+sc_sharding_states (const ScShardingRow *row, double moments, ScDtype dtype, ScDtype grad_dtype, guint d)
 {
   /* Megatron's optimizer copies 16-bit gradients to fp32 for the step; the ZeRO paper counts K = 12 without. */
   const gboolean copies_grads = row == &sc_sharding_none || row == &sc_sharding_distributed_optimizer;
-  ScStateBytes states = sc_state_bytes (dtype, grad_dtype, row->fp32_weights, copies_grads);
+  ScStateBytes states = sc_state_bytes (moments, dtype, grad_dtype, row->fp32_weights, copies_grads);
   const double n = MAX (d, 1);
   states.weights /= row->weights ? n : 1;
   states.grads /= row->grads ? n : 1;

@@ -47,4 +47,4 @@ gboolean sc_sharding_check (const ScWorkload *workload, GError **error);
 gboolean sc_sharding_fail (GError **error, const char *format, ...) G_GNUC_PRINTF (2, 3);
 
 /* Bytes per parameter of one rank's model states, shared out over @d ranks (MODELLING 3.2): what sc_state_bytes() says, divided. */
-ScStateBytes sc_sharding_states (const ScShardingRow *row, ScDtype dtype, ScDtype grad_dtype, guint d);
+ScStateBytes sc_sharding_states (const ScShardingRow *row, double moments, ScDtype dtype, ScDtype grad_dtype, guint d);

@@ -2,6 +2,7 @@
 /* workload.c - whether model and plan can be, and how layers fall on stages. */
 #include <string.h>
 #include "models/packing.h"
+#include "models/optimizer.h"
 #include "models/precision.h"
 #include "models/recompute.h"
 #include "models/sharding.h"
@@ -641,7 +642,7 @@ sc_workload_check (const ScWorkload *workload, GError **error)
 {
   return check_model (workload, error)
          && check_tensor_parallel (workload, error) && check_context_parallel (workload, error) && check_experts (workload, error) && check_graphs (workload, error) && check_batch (workload, error) && check_schedule (workload, error)
-         && check_profile (workload, error) && check_documents (workload, error) && check_stages (workload, error) && sc_recompute_check (workload, error) && sc_precision_check (workload, error) && check_data_parallel (workload, error);
+         && check_profile (workload, error) && check_documents (workload, error) && check_stages (workload, error) && sc_recompute_check (workload, error) && sc_precision_check (workload, error) && check_data_parallel (workload, error) && sc_optimizer_check (workload, error);
 }
 
 /* ---- Workload on topology ---- */

@@ -29,6 +29,17 @@ typedef enum { SC_OFFLOAD_NONE, SC_OFFLOAD_OPTIMIZER, SC_OFFLOAD_PARAMS, SC_OFFL
 typedef enum { SC_GRAD_SYNC_LAST, SC_GRAD_SYNC_EVERY, SC_N_GRAD_SYNCS } ScGradSync; /* micro-batches whose gradients are reduced */
 typedef enum { SC_CP_RING, SC_CP_ALL_GATHER, SC_CP_A2A, SC_CP_HIERARCHICAL } ScCpComm;
 typedef struct ScPrecision ScPrecision; /* models/precision.h */
+
+/* models/optimizer.h */
+typedef enum
+{
+  SC_OPTIMIZER_ADAM,
+  SC_OPTIMIZER_ADAM_8BIT,
+  SC_OPTIMIZER_SGD_MOMENTUM,
+  SC_OPTIMIZER_LION,
+  SC_OPTIMIZER_MUON,
+  SC_N_OPTIMIZERS
+} ScOptimizer;
 typedef enum { SC_ORDER_TP_CP_EP_DP_PP, SC_ORDER_TP_CP_EP_PP_DP } ScRankOrder;
 
 typedef enum { SC_DISPATCHER_ALL_TO_ALL, SC_DISPATCHER_DEEPEP } ScDispatcher;
@@ -152,6 +163,7 @@ typedef struct
   const ScPrecision *precision;  /* of the linear layers' products, static row; NULL: dtype */
   gboolean    fp8_param_gather;  /* weights of linear layers are kept cast only, and gathered so */
   ScDtype     grad_dtype;        /* width of the gradient buffer and of its reduction; default fp32 for bf16, fp16 for fp16 */
+  ScOptimizer optimizer;
   ScAttention attention;
   gboolean    overlap_grad;      /* reduce buckets under the last backward */
   gboolean    overlap_param;     /* gather parameters under the first forward (distributed optimizer) */
