@@ -260,7 +260,7 @@ static const ScField zero_fields[] = {
   { "persistence_threshold", ELEMENTS (persistence_threshold), .derived = "100000",
     .help = "Stage 3: smaller tensors stay on every rank (stage3_param_persistence_threshold)" },
   { "hpz", SC_FIELD_COUNT, .min = 2, .max = 65536, .derived = "none", .offset = offsetof (ScPlan, zero.hpz),
-    .help = "Stage 3: ranks that share a second copy, from which backward gathers (zero_hpz_partition_size)" },
+    .help = "Stage 3: ranks that share a second copy, for all gathers of a step but the first (zero_hpz_partition_size)" },
   { "quantized_weights", SC_FIELD_BOOL, .fallback = "false", .offset = offsetof (ScPlan, zero.quantized_weights),
     .help = "Stage 3: weights are gathered in 8 bits (zero_quantized_weights)" },
   { .key = NULL },
@@ -830,6 +830,24 @@ check_params_b (const ScWorkload *workload, const ScJson *json, const cJSON *mod
   return FALSE;
 }
 
+/* A key that changes nothing would be taken for one that does, even where it says what is the default. */
+static gboolean
+check_given (const ScWorkload *workload, const cJSON *plan, GError **error)
+{
+  static const char *const keys[] = { "microbatch_group", "bucket_params", NULL };
+  for (const char *const *key = keys; *key != NULL; key++)
+    if (sc_fields_get (&sc_plan_table, plan, *key) != NULL && !sc_workload_check_given (workload, *key, error))
+      return FALSE;
+  const cJSON *const zero = sc_fields_get (&sc_plan_table, plan, "zero");
+  for (const ScField *field = zero_fields; zero != NULL && field->key != NULL; field++)
+    {
+      g_autofree char *key = g_strconcat ("zero/", field->key, NULL);
+      if (sc_fields_get (&sc_zero_table, zero, field->key) != NULL && !sc_workload_check_given (workload, key, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
 ScWorkload *
 sc_workload_from_json (ScJson *json, GError **error)
 {
@@ -859,7 +877,8 @@ sc_workload_from_json_hf (ScJson *json, ScHfConfig **ret_hf, GError **error)
     return NULL;
 
   g_autoptr (GError) why = NULL;
-  if (!sc_workload_complete (workload, &why) || !sc_workload_check (workload, &why))
+  if (!sc_workload_complete (workload, &why) || !sc_workload_check (workload, &why)
+      || !check_given (workload, sc_fields_get (&sc_workload_table, json->root, "plan"), &why))
     {
       fail_rule (json, hf, why->message, error);
       return NULL;

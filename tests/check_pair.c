@@ -131,6 +131,45 @@ START_TEST (pairs_without_experts_to_exchange_run_one_after_the_other)
 }
 END_TEST
 
+/* Of a schedule whose pairs cannot overlap, the report says so, and why. */
+START_TEST (pairs_that_run_in_turn_are_said_to)
+{
+  static const struct
+  {
+    guint ep;
+    ScSharding sharding;
+    const char *schedule, *want;
+  } rows[] = {
+    { 1, SC_SHARDING_NONE, "dualpipe", "pairs of passes of dualpipe run one after the other: with ep 1 there are no exchanges to overlap" },
+    { 2, SC_SHARDING_NONE, "dualpipe", NULL },
+    { 2, SC_SHARDING_NONE, "dualpipev", NULL },
+    { 2, SC_SHARDING_FSDP_FULL, "dualpipev", "pairs of passes of dualpipev run one after the other: passes that gather weights layer by layer" },
+    { 1, SC_SHARDING_NONE, "1f1b", NULL },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      const gboolean v = strcmp (rows[i].schedule, "dualpipev") == 0;
+      g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 4, .gpus = 2 });
+      g_autoptr (ScWorkload) w = fix_workload ((FixPlan) { .pp = 4, .vpp = v ? 2 : 1, .dp = 2, .layers = 8, .microbatches = 16, .sharding = rows[i].sharding });
+      w->plan.schedule = rows[i].schedule;
+      w->plan.attention = SC_ATTENTION_UNFUSED;
+      w->model.experts = 2;
+      w->model.top_k = 1;
+      w->model.expert_ffn = 64;
+      w->plan.ep = rows[i].ep;
+      g_autoptr (GError) error = NULL;
+      g_autoptr (ScSummary) s = sc_forecast (t, w, NULL, &error);
+      ck_assert_msg (s != NULL, "%s", error != NULL ? error->message : "");
+      const char *found = NULL;
+      for (guint k = 0; k < s->assumptions->len; k++)
+        if (g_str_has_prefix (g_ptr_array_index (s->assumptions, k), "pairs of passes"))
+          found = g_ptr_array_index (s->assumptions, k);
+      ck_assert_msg (rows[i].want == NULL ? found == NULL : found != NULL && g_str_has_prefix (found, rows[i].want), "row %u: %s", i,
+                     found != NULL ? found : "nothing said");
+    }
+}
+END_TEST
+
 int
 main (void)
 {
@@ -138,6 +177,7 @@ main (void)
   TCase *const all = tcase_create ("pairs");
   tcase_add_test (all, pairs_hide_what_the_other_pass_computes_beside);
   tcase_add_test (all, pairs_without_experts_to_exchange_run_one_after_the_other);
+  tcase_add_test (all, pairs_that_run_in_turn_are_said_to);
   suite_add_tcase (suite, all);
   SRunner *runner = srunner_create (suite);
   srunner_run_all (runner, CK_ENV);

@@ -121,6 +121,11 @@ typedef struct Lower
  * @last: the slot is the chunk's last one that makes gradients. */
 struct ScShardingSteps
 {
+  /* About how many ops it adds to forward and backward of a unit with @products forward products in a micro-batch, which then stand apart at every
+   * level of detail; NULL: it does so in few micro-batches.  @inside: kernels stand apart as well. */
+  double (*unit_ops) (const ScPlan *plan, double products);
+  gboolean inside;
+
   void (*begin) (Lower *l); /* behind the states, before the first slot */
   void (*end) (Lower *l);   /* frees Lower.shard */
   gboolean (*by_units) (const Lower *l, const ScSlot *slot, gboolean last); /* has something to do between the units of a pass */

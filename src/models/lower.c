@@ -569,18 +569,56 @@ estimate_gathers (const ScLowerInput *in, guint rank)
   return pieces ? ((double) in->sizes->params[rank] + (double) in->sizes->experts[rank]) / (double) p->zero.allgather_bucket : 0;
 }
 
+static double
+count_products (const GArray *items)
+{
+  double n = 0;
+  for (guint i = 0; i < items->len; i++)
+    n += g_array_index (items, ScItem, i).kind == SC_ITEM_KERNEL && g_array_index (items, ScItem, i).kernel.class == SC_KERNEL_GEMM;
+  return n;
+}
+
+/* Are buckets that end inside units reduced in every micro-batch? */
+static gboolean
+cuts_backwards (const ScLowerInput *in)
+{
+  const ScPlan *const p = &in->workload->plan;
+  return sc_sharding_of (p->sharding, in->workload->framework)->steps->reduce != NULL && p->grad_sync == SC_GRAD_SYNC_EVERY && p->overlap_grad
+         && in->workload->framework->buckets != SC_BUCKETS_MEGATRON;
+}
+
+/* Ops of a unit in one micro-batch, with what the strategy does between its parts. */
+static double
+estimate_unit (const ScLowerInput *in, const ScPassItems *items)
+{
+  const ScShardingSteps *const steps = sc_sharding_of (in->workload->plan.sharding, in->workload->framework)->steps;
+  const double few = in->detail == SC_DETAIL_LAYER || steps->unit_ops != NULL ? 6 : 0; /* a merged pass */
+  const gboolean kernels = in->detail == SC_DETAIL_KERNEL || steps->inside;
+  const double forward = kernels ? estimate_pass (items->pass[SC_PASS_FORWARD]) : few;
+  const double backward = kernels || cuts_backwards (in) ? estimate_passes (items) - estimate_pass (items->pass[SC_PASS_FORWARD]) : few;
+  const double added = steps->unit_ops != NULL ? steps->unit_ops (&in->workload->plan, count_products (items->pass[SC_PASS_FORWARD])) : 0;
+  return forward + backward + added;
+}
+
+/* Buckets of one rank in a step. */
+static double
+estimate_buckets (const ScLowerInput *in, guint rank)
+{
+  const double params = (double) in->sizes->params[rank] + (double) in->sizes->experts[rank];
+  return cuts_backwards (in) ? 8 * params / (double) in->workload->plan.bucket_params * sc_workload_microbatches (in->workload) : 0;
+}
+
 double
 sc_lower_estimate (const ScLowerInput *in)
 {
   const ScStepItems *const s = in->items;
   const ScPlan *const p = &in->workload->plan;
-  const double few = 12; /* ops of two merged passes */
-  const double merged = in->detail == SC_DETAIL_LAYER ? few : 0, whole = in->detail == SC_DETAIL_STAGE ? few : 0;
-  const gboolean kernels = in->detail == SC_DETAIL_KERNEL;
-  const double embedding = kernels ? estimate_passes (&s->embedding) : merged, head = kernels ? estimate_passes (&s->head) : merged;
+  const gboolean apart = sc_sharding_of (p->sharding, in->workload->framework)->steps->unit_ops != NULL;
+  const double whole = in->detail == SC_DETAIL_STAGE && !apart ? 12 : 0; /* two merged passes */
+  const double embedding = estimate_unit (in, &s->embedding), head = estimate_unit (in, &s->head);
   g_autofree double *layer = g_new (double, s->kinds->n);
   for (guint k = 0; k < s->kinds->n; k++)
-    layer[k] = kernels ? estimate_passes (&s->layers[k]) : merged;
+    layer[k] = estimate_unit (in, &s->layers[k]);
   const double boundary = p->pp > 1 ? 26 : 0; /* two sends, two receives, with their events and buffers */
   double ops = 0;
   for (guint32 k = 0; k < in->fold->n_classes; k++)
@@ -595,7 +633,7 @@ sc_lower_estimate (const ScLowerInput *in)
             each += layer[s->kinds->of_layer[i]];
           each += whole + boundary + (stage == 0 ? embedding : 0) + (stage == in->sizes->n_virtual - 1 ? head : 0);
         }
-      ops += each * sc_workload_microbatches (in->workload) * p->vpp / sc_plan_chunks (p) + estimate_gathers (in, rank);
+      ops += each * sc_workload_microbatches (in->workload) * p->vpp / sc_plan_chunks (p) + estimate_gathers (in, rank) + estimate_buckets (in, rank);
     }
   return ops;
 }

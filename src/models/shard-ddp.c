@@ -84,7 +84,16 @@ ddp_check (const ScWorkload *workload, GError **error)
   return TRUE;
 }
 
+static double
+ddp_unit_ops (const ScPlan *plan, double products)
+{
+  (void) plan;
+  (void) products;
+  return 4;
+}
+
 static const ScShardingSteps ddp_steps = {
+  .unit_ops = ddp_unit_ops,
   .begin = ddp_begin,
   .by_units = ddp_by_units,
   .by_products = sc_bucket_by_products,

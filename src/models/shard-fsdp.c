@@ -447,7 +447,18 @@ fsdp_by_units (const Lower *l, const ScSlot *slot, gboolean last)
   return TRUE;
 }
 
+static double
+fsdp_unit_ops (const ScPlan *plan, double products)
+{
+  const gboolean offload = plan->offload != SC_OFFLOAD_NONE;
+  const double gather = offload ? 17 : 12, reduction = (offload ? 19 : 14) + (plan->sharding == SC_SHARDING_HSDP ? 5 : 0), sum = 3;
+  const guint gathers = plan->sharding != SC_SHARDING_FSDP_GRAD_OP ? 2 : plan->pp > 1 ? 0 : 1;
+  (void) products;
+  return gathers * gather + (plan->grad_sync == SC_GRAD_SYNC_EVERY ? reduction : sum);
+}
+
 static const ScShardingSteps fsdp_steps = {
+  .unit_ops = fsdp_unit_ops,
   .begin = fsdp_begin,
   .end = fsdp_end,
   .by_units = fsdp_by_units,

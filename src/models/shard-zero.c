@@ -162,7 +162,16 @@ zero2_check (const ScWorkload *workload, GError **error)
   return TRUE;
 }
 
+static double
+zero2_unit_ops (const ScPlan *plan, double products)
+{
+  (void) plan;
+  (void) products;
+  return 3;
+}
+
 static const ScShardingSteps zero2_steps = {
+  .unit_ops = zero2_unit_ops,
   .begin = zero_begin,
   .by_units = zero2_by_units,
   .by_products = sc_bucket_by_products,

@@ -12,6 +12,7 @@ typedef struct
   double  params;
   gboolean stays;     /* below the persistence threshold: on every rank, always */
   gboolean gathered;  /* or on its way */
+  gboolean second;    /* hpZ: a group of ranks shares a copy of it, from its first release in a step until the optimizer has changed it */
   gint    skipped_to; /* last use that looking ahead has passed over since it was there already; -1: none */
 } Module;
 
@@ -25,6 +26,7 @@ typedef struct
   guint   ahead;        /* use up to which was looked ahead */
   double  available;    /* elements gathered or on their way */
   double  always;       /* elements that stay */
+  double  second_bytes; /* of this rank's part of second copies */
   guint   current;      /* module in use, or SC_NONE */
   gboolean backward;
   guint   forwards, inputs; /* products of the unit so far: forward ones, input gradients */
@@ -118,7 +120,6 @@ trace_unit (const Lower *l, Zero3 *z, guint unit, gboolean backward)
     }
 }
 
-static double second_copy_bytes (const Lower *l);
 static double buffer_bytes (const Lower *l);
 
 static void
@@ -145,7 +146,6 @@ zero3_begin (Lower *l)
   for (guint i = 0; i < z->modules->len; i++)
     z->always += module_at (z, i)->stays ? module_at (z, i)->params : 0;
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, use_bytes (l) * z->always);
-  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, second_copy_bytes (l));
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, buffer_bytes (l));
 }
 
@@ -163,11 +163,28 @@ zero3_end (Lower *l)
 
 /* ---- memory beside the gathered weights ---- */
 
-/* hpZ: backward gathers from a copy that the ranks of a node share (arXiv 2306.10209). */
-static double
-second_copy_bytes (const Lower *l)
+/* hpZ: a module that is freed leaves a copy behind that a group of ranks shares, and that whatever gathers it again in this step is made of
+ * (arXiv 2306.10209, section 3.2; _partition_param_sec() in partition_parameters.py, invalidate_secondary_tensor() in stage3.py).  It is where
+ * the weights themselves are: in host memory, where they are offloaded. */
+static void
+keep_second (Lower *l, Module *m, gboolean beside)
 {
-  return l->plan->zero.hpz > 0 ? floor (use_bytes (l) * (double) l->in->sizes->params[l->at.pp] / l->plan->zero.hpz) : 0;
+  Zero3 *const z = l->shard;
+  const double bytes = floor (use_bytes (l) * m->params / MAX (l->plan->zero.hpz, 1));
+  if (l->plan->zero.hpz == 0 || m->second)
+    return;
+  m->second = TRUE;
+  if (sc_lower_offloads_params (l))
+    {
+      sc_lower_put_order (l, SC_STREAM_COMPUTE, SC_STREAM_COPY_OUT);
+      sc_lower_put_host_copy (l, FALSE, "second copy", bytes);
+      sc_lower_put_order (l, SC_STREAM_COPY_OUT, SC_STREAM_COMPUTE);
+      return;
+    }
+  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, bytes);
+  z->second_bytes += bytes;
+  if (beside)
+    sc_lower_put_copy (l, SC_STREAM_COMPUTE, z->backward ? SC_TIME_BACKWARD : SC_TIME_FORWARD, "second copy", 2 * bytes);
 }
 
 static double
@@ -199,18 +216,19 @@ copy_bytes (const Lower *l)
 
 /* ---- gathers ---- */
 
-/* One gather of @params elements in @n modules; of several the pieces are put together tensor by tensor. */
+/* One gather of @params elements in @n modules; of several the pieces are put together tensor by tensor.  @inner: of their second copies. */
 static void
-put_gather (Lower *l, double params, guint n)
+put_gather (Lower *l, double params, guint n, gboolean inner)
 {
   Zero3 *const z = l->shard;
-  const gboolean inner = z->backward && l->plan->zero.hpz > 0;
+  if (n == 0)
+    return;
   const guint32 comm = inner ? sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_SHARD, FALSE) : sc_lower_data_comm (l, FALSE);
   g_assert (!inner || comm != SC_NONE);
   const guint ranks = inner ? l->plan->zero.hpz : sc_plan_data_ranks (l->plan);
   const double bytes = use_bytes (l), carried = l->plan->zero.quantized_weights ? 1 : bytes;
   sc_lower_put_order (l, SC_STREAM_COMPUTE, SC_STREAM_DP);
-  const gboolean from_host = !inner && sc_lower_offloads_params (l);
+  const gboolean from_host = sc_lower_offloads_params (l);
   if (from_host)
     {
       sc_lower_put_order (l, SC_STREAM_COMPUTE, SC_STREAM_COPY_IN);
@@ -252,6 +270,7 @@ release (Lower *l)
     return;
   m->gathered = FALSE;
   z->available -= m->params;
+  keep_second (l, m, TRUE);
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, -use_bytes (l) * m->params);
 }
 
@@ -260,9 +279,9 @@ prefetch (Lower *l)
 {
   Zero3 *const z = l->shard;
   const double most = MIN ((double) l->plan->zero.max_live - z->available, (double) l->plan->zero.prefetch_bucket);
-  double params = 0;
-  guint n = 0;
-  for (z->ahead = MAX (z->ahead, z->step + 1); z->ahead < z->trace->len && params < most; z->ahead++)
+  double params[2] = { 0, 0 }; /* of modules without and with a second copy */
+  guint n[2] = { 0, 0 };
+  for (z->ahead = MAX (z->ahead, z->step + 1); z->ahead < z->trace->len && params[0] + params[1] < most; z->ahead++)
     {
       Module *const m = module_at (z, g_array_index (z->trace, guint, z->ahead));
       m->skipped_to = MAX (m->skipped_to, (gint) z->ahead);
@@ -270,11 +289,11 @@ prefetch (Lower *l)
         continue;
       m->gathered = TRUE;
       z->available += m->params;
-      params += m->params;
-      n++;
+      params[m->second] += m->params;
+      n[m->second]++;
     }
-  if (n > 0)
-    put_gather (l, params, n);
+  put_gather (l, params[TRUE], n[TRUE], TRUE);
+  put_gather (l, params[FALSE], n[FALSE], FALSE);
 }
 
 static void
@@ -287,7 +306,7 @@ use (Lower *l, guint module)
     {
       m->gathered = TRUE;
       z->available += m->params;
-      put_gather (l, m->params, 1);
+      put_gather (l, m->params, 1, m->second);
     }
   if (z->asked != SC_NONE) /* wait_stream(): all that was issued there */
     sc_program_wait (l->p, SC_STREAM_COMPUTE, z->asked);
@@ -348,7 +367,10 @@ zero3_before_optimizer (Lower *l)
   sc_bucket_before_optimizer (l);
   for (guint i = 0; i < z->modules->len; i++)
     if (module_at (z, i)->gathered)
-      sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, -use_bytes (l) * module_at (z, i)->params);
+      {
+        keep_second (l, module_at (z, i), FALSE);
+        sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, -use_bytes (l) * module_at (z, i)->params);
+      }
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, -buffer_bytes (l));
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, copy_bytes (l));
 }
@@ -358,6 +380,7 @@ zero3_after_optimizer (Lower *l)
 {
   const Zero3 *const z = l->shard;
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, -copy_bytes (l));
+  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, -z->second_bytes);
   sc_lower_data_call (l, SC_STREAM_COMPUTE, sc_lower_data_comm (l, FALSE), SC_COLL_ALL_GATHER, use_bytes (l) * z->always, "small parameters");
 }
 
@@ -410,7 +433,16 @@ zero3_by_products (const Lower *l)
   return TRUE;
 }
 
+static double
+zero3_unit_ops (const ScPlan *plan, double products)
+{
+  const gboolean from_host = plan->offload == SC_OFFLOAD_PARAMS || plan->offload == SC_OFFLOAD_BOTH;
+  return 6 + (from_host ? 28 : 16) * products; /* a gather for forward and one for backward, and a reduction */
+}
+
 static const ScShardingSteps zero3_steps = {
+  .unit_ops = zero3_unit_ops,
+  .inside = TRUE,
   .begin = zero3_begin,
   .end = zero3_end,
   .by_units = zero3_by_units,

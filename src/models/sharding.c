@@ -113,9 +113,18 @@ check_group (const ScPlan *plan, const char *key, guint n, GError **error)
   return TRUE;
 }
 
-/* Keys of other strategies, where they say anything but their default: they would be for nothing. */
-static gboolean
-check_unused (const ScWorkload *workload, GError **error)
+/* A key of one strategy: whether this one reads it, and whether it says anything but its default. */
+typedef struct
+{
+  const char *key;
+  gboolean used, changed;
+  const char *want; /* what reads it */
+} Key;
+
+#define N_KEYS 9
+
+static void
+list_keys (const ScWorkload *workload, Key *ret)
 {
   const ScPlan *const plan = &workload->plan;
   const ScFramework *const framework = workload->framework;
@@ -125,23 +134,47 @@ check_unused (const ScWorkload *workload, GError **error)
   const ScZero *const zero = &plan->zero;
   ScZero d;
   sc_zero_defaults (&d, framework);
-  const struct
-  {
-    gboolean unused;
-    const char *key, *want;
-  } keys[] = {
-    { !stages && zero->all_reduce != d.all_reduce, "zero/all_reduce", "zero1 or zero2" },
-    { !pieces && zero->allgather_bucket != d.allgather_bucket, "zero/allgather_bucket", "zero1 or zero2 of DeepSpeed without overlap_param" },
-    { !stage3 && zero->prefetch_bucket != d.prefetch_bucket, "zero/prefetch_bucket", "zero3" },
-    { !stage3 && zero->max_live != d.max_live, "zero/max_live", "zero3" },
-    { !stage3 && zero->max_reuse_distance != d.max_reuse_distance, "zero/max_reuse_distance", "zero3" },
-    { !stage3 && zero->persistence_threshold != d.persistence_threshold, "zero/persistence_threshold", "zero3" },
-    { row->weights && row->fp32_weights && plan->bucket_params != sc_sharding_bucket_params (plan, framework), "bucket_params",
+  const Key keys[N_KEYS] = {
+    { "zero/all_reduce", stages, zero->all_reduce != d.all_reduce, "zero1 or zero2" },
+    { "zero/allgather_bucket", pieces, zero->allgather_bucket != d.allgather_bucket, "zero1 or zero2 of DeepSpeed without overlap_param" },
+    { "zero/prefetch_bucket", stage3, zero->prefetch_bucket != d.prefetch_bucket, "zero3" },
+    { "zero/max_live", stage3, zero->max_live != d.max_live, "zero3" },
+    { "zero/max_reuse_distance", stage3, zero->max_reuse_distance != d.max_reuse_distance, "zero3" },
+    { "zero/persistence_threshold", stage3, zero->persistence_threshold != d.persistence_threshold, "zero3" },
+    { "zero/hpz", stage3, zero->hpz > 0, "zero3" },
+    { "zero/quantized_weights", stage3, zero->quantized_weights, "zero3" },
+    { "bucket_params", !(row->weights && row->fp32_weights), plan->bucket_params != sc_sharding_bucket_params (plan, framework),
       "a strategy with buckets: FSDP reduces unit by unit" },
   };
-  for (guint i = 0; i < G_N_ELEMENTS (keys); i++)
-    if (keys[i].unused)
-      return sc_sharding_fail (error, "/plan/%s: found with sharding %s, expected %s", keys[i].key, row->name, keys[i].want);
+  memcpy (ret, keys, sizeof keys);
+}
+
+static gboolean
+fail_unused (const ScWorkload *workload, const Key *key, GError **error)
+{
+  return sc_sharding_fail (error, "/plan/%s: found with sharding %s, expected %s", key->key, sc_sharding_row (workload->plan.sharding)->name, key->want);
+}
+
+/* Keys of other strategies, where they say anything but their default: they would be for nothing. */
+static gboolean
+check_unused (const ScWorkload *workload, GError **error)
+{
+  Key keys[N_KEYS];
+  list_keys (workload, keys);
+  for (guint i = 0; i < N_KEYS; i++)
+    if (!keys[i].used && keys[i].changed)
+      return fail_unused (workload, &keys[i], error);
+  return TRUE;
+}
+
+gboolean
+sc_sharding_check_given (const ScWorkload *workload, const char *key, GError **error)
+{
+  Key keys[N_KEYS];
+  list_keys (workload, keys);
+  for (guint i = 0; i < N_KEYS; i++)
+    if (strcmp (keys[i].key, key) == 0 && !keys[i].used)
+      return fail_unused (workload, &keys[i], error);
   return TRUE;
 }
 
@@ -157,10 +190,6 @@ check_keys (const ScWorkload *workload, GError **error)
                              plan->shard_group, name);
   if (plan->reshard_after_forward > 0 && plan->sharding != SC_SHARDING_FSDP_FULL)
     return sc_sharding_fail (error, "/plan/reshard_after_forward: found %u with sharding %s, expected fsdp-full", plan->reshard_after_forward, name);
-  if (plan->zero.hpz > 0 && plan->sharding != SC_SHARDING_ZERO3)
-    return sc_sharding_fail (error, "/plan/zero/hpz: found %u with sharding %s, expected zero3", plan->zero.hpz, name);
-  if (plan->zero.quantized_weights && plan->sharding != SC_SHARDING_ZERO3)
-    return sc_sharding_fail (error, "/plan/zero/quantized_weights: found true with sharding %s, expected zero3", name);
   if (sc_sharding_row (plan->sharding)->weights && plan->recompute == SC_RECOMPUTE_FULL && plan->recompute_method == SC_RECOMPUTE_UNIFORM
       && plan->recompute_layers > 1)
     return sc_sharding_fail (error, "/plan/recompute_layers: found %u with sharding %s, expected 1: a layer is repeated while its weights are gathered, and "
@@ -202,21 +231,31 @@ check_offload (const ScPlan *plan, GError **error)
   return TRUE;
 }
 
-/* A schedule whose only use is to run one micro-batch's exchanges of tokens under the other's compute: passes that a strategy cuts at its
- * units run one behind the other. */
+const char *
+sc_sharding_pairs_in_turn (const ScWorkload *workload)
+{
+  const ScPlan *const plan = &workload->plan;
+  const ScShardingRow *const row = sc_sharding_of (plan->sharding, workload->framework);
+  if (plan->ep == 1)
+    return "with ep 1 there are no exchanges to overlap";
+  if (row->weights)
+    return "passes that gather weights layer by layer are not overlapped with one another";
+  if (row == &sc_sharding_ddp && plan->dtype != SC_DTYPE_FP32)
+    return "passes that cast weights layer by layer, as PyTorch's autocast does, are not overlapped with one another";
+  return NULL;
+}
+
+/* A schedule whose only use is to run one micro-batch's exchanges of tokens under the other's compute. */
 static gboolean
 check_pairs (const ScWorkload *workload, GError **error)
 {
   const ScPlan *const plan = &workload->plan;
-  const ScShardingRow *const row = sc_sharding_of (plan->sharding, workload->framework);
-  if (strcmp (plan->schedule, "interleaved-a2a") != 0)
+  const char *const why = sc_sharding_pairs_in_turn (workload);
+  if (strcmp (plan->schedule, "interleaved-a2a") != 0 || why == NULL)
     return TRUE;
   if (plan->ep == 1)
-    return sc_sharding_fail (error, "/plan/schedule: found interleaved-a2a with ep 1, expected interleaved or ep > 1: there are no exchanges to overlap");
-  if (row->weights || (row == &sc_sharding_ddp && plan->dtype != SC_DTYPE_FP32))
-    return sc_sharding_fail (error, "/plan/schedule: found interleaved-a2a with sharding %s%s, expected interleaved: passes that gather or cast weights layer "
-                                    "by layer are not overlapped with one another", row->name, row == &sc_sharding_ddp ? " of PyTorch" : "");
-  return TRUE;
+    return sc_sharding_fail (error, "/plan/schedule: found interleaved-a2a with ep 1, expected interleaved or ep > 1: %s", why);
+  return sc_sharding_fail (error, "/plan/schedule: found interleaved-a2a with sharding %s, expected interleaved: %s", sc_sharding_row (plan->sharding)->name, why);
 }
 
 gboolean

@@ -43,6 +43,12 @@ void sc_zero_defaults (ScZero *zero, const ScFramework *framework);
 /* Rules of the plan's data-parallel keys. */
 gboolean sc_sharding_check (const ScWorkload *workload, GError **error);
 
+/* Whether @key ("bucket_params", "zero/max_live"), which somebody gave, is read by the plan's strategy, whatever it says. */
+gboolean sc_sharding_check_given (const ScWorkload *workload, const char *key, GError **error);
+
+/* Why two passes that a schedule overlaps run one behind the other in this plan; NULL: they do overlap. */
+const char *sc_sharding_pairs_in_turn (const ScWorkload *workload);
+
 /* Sets SC_WORKLOAD_ERROR_INVALID; FALSE, for rows' checks. */
 gboolean sc_sharding_fail (GError **error, const char *format, ...) G_GNUC_PRINTF (2, 3);
 

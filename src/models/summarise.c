@@ -9,6 +9,7 @@
 #include "models/recompute.h"
 #include "models/schedule.h"
 #include "models/segments.h"
+#include "models/sharding.h"
 
 static char *
 describe_op (const ScProgram *program, guint32 op)
@@ -251,6 +252,17 @@ any_holds (const ScProgram *p)
   return FALSE;
 }
 
+/* Does the order overlap any two passes, outside of Megatron's exchanges between steps? */
+static gboolean
+any_paired (const ScSummary *s)
+{
+  for (guint rank = 0; rank < s->orders->p; rank++)
+    for (guint i = 0; i < s->orders->ranks[rank]->len; i++)
+      if (g_array_index (s->orders->ranks[rank], ScSlot, i).paired)
+        return TRUE;
+  return FALSE;
+}
+
 static void
 summarise_assumptions (ScSummary *s, const ScLowerInput *in)
 {
@@ -294,6 +306,9 @@ summarise_assumptions (ScSummary *s, const ScLowerInput *in)
     g_ptr_array_add (s->assumptions, g_strdup_printf ("passes%s last as the workload says; %soptimizer and communication are ours",
                                                       plan->profile.transfer_s > 0 ? " and transfers" : "",
                                                       plan->profile.by_stage ? "" : "embedding, head and loss, "));
+  const char *const in_turn = any_paired (s) ? sc_sharding_pairs_in_turn (in->workload) : NULL;
+  if (in_turn != NULL)
+    g_ptr_array_add (s->assumptions, g_strdup_printf ("pairs of passes of %s run one after the other: %s", plan->schedule, in_turn));
   if (plan->post_validation)
     g_ptr_array_add (s->assumptions, g_strdup ("steps follow one another staggered, none of them has to be taken back"));
   g_ptr_array_add (s->assumptions, g_strdup ("reserved memory: 3 % above allocated; NCCL buffers: estimated from channel counts"));

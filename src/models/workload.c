@@ -546,6 +546,15 @@ check_profile (const ScWorkload *workload, GError **error)
                   plan->schedule);
 }
 
+/* Micro-batches that take turns with the chunks. */
+static gboolean
+check_groups (const ScPlan *plan, GError **error)
+{
+  return strcmp (plan->schedule, "interleaved") == 0 || strcmp (plan->schedule, "interleaved-a2a") == 0
+         || fail (error, "/plan/microbatch_group: found %u with schedule %s, expected interleaved or interleaved-a2a: the others have no groups, or "
+                         "make their own", plan->microbatch_group, plan->schedule);
+}
+
 static gboolean
 check_schedule (const ScWorkload *workload, GError **error)
 {
@@ -554,9 +563,8 @@ check_schedule (const ScWorkload *workload, GError **error)
   const gboolean interleaved = strcmp (plan->schedule, "interleaved") == 0;
   if (strcmp (plan->schedule, "none") == 0 && p != 1)
     return fail (error, "/plan/schedule: found none with pp %u, expected 1f1b or interleaved", p);
-  if (g != p && !interleaved && strcmp (plan->schedule, "interleaved-a2a") != 0)
-    return fail (error, "/plan/microbatch_group: found %u with schedule %s, expected interleaved or interleaved-a2a: the others have no groups, or "
-                        "make their own", g, plan->schedule);
+  if (g != p && !check_groups (plan, error))
+    return FALSE;
   if (plan->post_validation && p == 1)
     return fail (error, "/plan/post_validation: found true with pp 1, expected pp > 1: no stage waits for another");
   if (plan->vpp > 1 && p == 1)
@@ -643,6 +651,14 @@ sc_workload_check (const ScWorkload *workload, GError **error)
   return check_model (workload, error)
          && check_tensor_parallel (workload, error) && check_context_parallel (workload, error) && check_experts (workload, error) && check_graphs (workload, error) && check_batch (workload, error) && check_schedule (workload, error)
          && check_profile (workload, error) && check_documents (workload, error) && check_stages (workload, error) && sc_recompute_check (workload, error) && sc_precision_check (workload, error) && check_data_parallel (workload, error) && sc_optimizer_check (workload, error);
+}
+
+gboolean
+sc_workload_check_given (const ScWorkload *workload, const char *key, GError **error)
+{
+  if (strcmp (key, "microbatch_group") == 0)
+    return check_groups (&workload->plan, error);
+  return sc_sharding_check_given (workload, key, error);
 }
 
 /* ---- Workload on topology ---- */

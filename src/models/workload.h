@@ -129,7 +129,7 @@ typedef struct
   guint64  max_live;              /* stage 3: gathered at any time */
   guint64  max_reuse_distance;    /* stage 3: what is used again within so many stays */
   guint64  persistence_threshold; /* stage 3: smaller tensors are not shared out */
-  guint    hpz;                   /* stage 3: ranks that share a second copy, for backward; 0: none */
+  guint    hpz;                   /* stage 3: ranks that share a second copy, for all gathers of a step but the first; 0: none */
   gboolean quantized_weights;     /* stage 3: gathered in 8 bits */
 } ScZero;
 
@@ -249,6 +249,10 @@ gboolean sc_workload_check_modelled (const ScWorkload *workload, GError **error)
 /* Whatever no single key shows: divisions, world size, schedule against pp and vpp, layers against stages.
  * Messages start with the JSON pointer of the key to change: "/plan/tp: 6 does not divide 64 heads (try 4 or 8)". */
 gboolean sc_workload_check (const ScWorkload *workload, GError **error);
+
+/* Whether @key of the plan ("microbatch_group", "zero/max_live"), which somebody gave, has an effect with the rest of the plan, even if it says
+ * what is the default anyway.  Of a checked workload. */
+gboolean sc_workload_check_given (const ScWorkload *workload, const char *key, GError **error);
 
 /* Whether the two go together: enough living GPUs, a data type and an attention that they can do.  Messages start with
  * the pointer of the workload's key. */
