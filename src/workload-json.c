@@ -263,6 +263,8 @@ static const ScField zero_fields[] = {
     .help = "Stage 3: ranks that share a second copy, for all gathers of a step but the first (zero_hpz_partition_size)" },
   { "quantized_weights", SC_FIELD_BOOL, .fallback = "false", .offset = offsetof (ScPlan, zero.quantized_weights),
     .help = "Stage 3: weights are gathered in 8 bits (zero_quantized_weights)" },
+  { "quantized_gradients", SC_FIELD_COUNT, .min = 2, .max = 65536, .derived = "none", .offset = offsetof (ScPlan, zero.quantized_gradients),
+    .help = "Stage 3: ranks of a node; gradients are exchanged in 4 bits, first over them, then their sums across nodes (zero_quantized_gradients)" },
   { .key = NULL },
 };
 #define SIZE(member, most) SC_FIELD_COUNT, .min = 1, .max = most, .fallback = "1", PLAN (member)
@@ -319,7 +321,9 @@ static const ScField plan_fields[] = {
     .help = "Data type of weights and activations; fp8, mxfp8, nvfp4: of the linear layers' products, all else is bf16" },
   { "fp8_recipe", SC_FIELD_STRING, .derived = "fp8: delayed", .offset = SC_FIELD_NOWHERE,
     .help = "How tensors are scaled: with dtype fp8 delayed, tensorwise, rowwise or blockwise (stepcast list precisions)" },
-  { "fp8_param_gather", SC_FIELD_LATER, .fallback = "false", .help = "Weights of linear layers kept and gathered in 8 bits" },
+  { "fp8_param_gather", FLAG, PLAN (fp8_param_gather),
+    .help = "FSDP2 with dtype fp8, tensorwise: weights of linear layers are cast before their gather, with scales of the whole model made once a step "
+            "(torchao's enable_fsdp_float8_all_gather and precomputed scales)" },
   { "grad_dtype", SC_FIELD_CHOICE, .choices = grad_dtypes, .derived = "fp16 with fp16, else fp32", PLAN (grad_dtype),
     .help = "Data type of the gradient buffer and its reduction" },
   { "optimizer", SC_FIELD_CHOICE, .choices = optimizers, .fallback = "adam", PLAN (optimizer),

@@ -7,6 +7,7 @@
 #include "fixtures.h"
 #include "models/memory.h"
 #include "models/model.h"
+#include "models/precision.h"
 #include "models/sharding.h"
 
 #define MS G_GINT64_CONSTANT (1000000000) /* ps */
@@ -131,7 +132,7 @@ typedef struct
   guint pp, microbatches, group;
   ScGradSync sync;
   gboolean all_reduce, plain; /* plain: no overlap */
-  guint hpz, reshard;
+  guint hpz, reshard, qgz;
   ScRecompute recompute;
   ScOffload offload;
   const char *rounds; /* schedule with two chunks on a rank */
@@ -160,6 +161,8 @@ static const Case cases[] = {
   { SC_SHARDING_ZERO3, &deepspeed, .microbatches = 2, EVERY, .plain = TRUE },
   { SC_SHARDING_ZERO3, &deepspeed, .microbatches = 2, EVERY, .hpz = 2 },
   { SC_SHARDING_ZERO3, &deepspeed, .microbatches = 2, EVERY, .recompute = SC_RECOMPUTE_FULL },
+  { SC_SHARDING_ZERO3, &deepspeed, .microbatches = 2, EVERY, .qgz = 2 },
+  { SC_SHARDING_ZERO3, &deepspeed, .microbatches = 2, EVERY, .hpz = 2, .qgz = 2 },
   { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 1, EVERY },
   { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 3, EVERY },
   { SC_SHARDING_FSDP_FULL, &fsdp2, .microbatches = 3 },
@@ -205,6 +208,7 @@ case_workload (const Case *c, guint dp)
   ScZero *const z = &w->plan.zero;
   z->all_reduce = c->all_reduce;
   z->hpz = c->hpz;
+  z->quantized_gradients = c->qgz;
   z->allgather_bucket = 40000;
   z->prefetch_bucket = 10000;
   z->max_live = 60000;
@@ -227,7 +231,8 @@ static double
 sent_bytes (const Case *c, const ScWorkload *w, double params, guint stage)
 {
   const guint d = sc_plan_shard_ranks (&w->plan), m = c->microbatches;
-  const double share = (d - 1.0) / d, gradients = 4 * params * share, weights = 2 * params * share;
+  const double share = (d - 1.0) / d, weights = 2 * params * share, vectors = (2 * LAYERS + 1) * 64;
+  double gradients = 4 * params * share;
   const guint reductions = c->sync == SC_GRAD_SYNC_EVERY ? m : 1;
   const double copies = DP / d, replicas = copies > 1 ? 2 * (copies - 1) / copies * 4 * params / d : 0; /* of one reduction */
   const double root = root_params (w, stage) * 2 * share;
@@ -242,6 +247,8 @@ sent_bytes (const Case *c, const ScWorkload *w, double params, guint stage)
       {
         const double small = 2 * (2 * LAYERS + 1) * 64 * share;
         const double again = c->hpz > 0 ? (c->hpz - 1.0) / c->hpz / share : 1; /* all gathers of a module but the first */
+        if (c->qgz > 0) /* matrices in half a byte and a scale for each 64, over the node, then a part of them across */
+          gradients = 4 * vectors * share + (params - vectors) * (0.5 + 4 / 64.0) * ((c->qgz - 1.0) + (d / c->qgz - 1.0) / (d / c->qgz)) / c->qgz;
         return (weights - small) * (1 + (2 * m - 1) * again) + small + gradients * m;
       }
     case SC_SHARDING_FSDP_FULL:
@@ -308,7 +315,7 @@ START_TEST (a_step_leaves_memory_as_it_was)
   const Case *const c = &cases[_i];
   for (guint dp = 1; dp <= DP; dp += DP - 1)
     {
-      if (dp == 1 && (c->group > 0 || c->hpz > 0 || c->reshard > 0))
+      if (dp == 1 && (c->group > 0 || c->hpz > 0 || c->reshard > 0 || c->qgz > 0))
         continue;
       g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 8, .gpus = 1, .nic_latency_s = 5e-6 });
       g_autoptr (ScWorkload) w = case_workload (c, dp);
@@ -406,6 +413,49 @@ START_TEST (second_copies_are_used_as_soon_as_they_are_there)
     }
   ck_assert_double_eq_tol (gathered, 0.75 * 2 * params, 10); /* three of four parts */
   ck_assert_int_eq (level_of (r, 0, SC_MEM_WEIGHTS), llround (2 * params / DP));
+}
+END_TEST
+
+/* FSDP2 with linear layers in 8 bits: they are gathered as such, all else in 16; nothing is cast behind the gather. */
+START_TEST (weights_in_8_bits_are_gathered_in_half_the_bytes)
+{
+  static const ScFramework titan = { .name = "torchtitan", .version = "test", .buckets = SC_BUCKETS_TORCH, .fsdp = 2, .fp8_keeps_wide = TRUE };
+  static const Case units[] = { { SC_SHARDING_FSDP_FULL, &titan, .microbatches = 2, EVERY }, { SC_SHARDING_HSDP, &titan, .microbatches = 2, EVERY, .group = 2 } };
+  for (guint i = 0; i < G_N_ELEMENTS (units); i++)
+    {
+      double gathered[2] = { 0 };
+      ScTime end[2];
+      for (guint narrow = 0; narrow < 2; narrow++)
+        {
+          g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 8, .gpus = 1 });
+          ScDevice *const d = g_ptr_array_index (t->devices, 0);
+          d->peak_flops[SC_DTYPE_FP8] = d->peak_flops[SC_DTYPE_BF16];
+          g_autoptr (ScWorkload) w = case_workload (&units[i], DP);
+          w->plan.precision = sc_precision_find ("fp8", "tensorwise");
+          w->plan.fp8_param_gather = narrow;
+          g_autoptr (ScStepItems) items = sc_step_items_new (w);
+          g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
+          const ScProgram *const p = r->lowered->program;
+          guint casts = 0, scales = 0;
+          for (guint32 op = 0; op < p->ops->len; op++)
+            {
+              const ScOp *const o = &g_array_index (p->ops, ScOp, op);
+              casts += strcmp (label_of (r, o), "cast of weight") == 0;
+              scales += o->kind == SC_OP_CALL && strcmp (label_of (r, o), "largest weights") == 0;
+              if (o->kind == SC_OP_CALL && strcmp (label_of (r, o), "parameters") == 0)
+                gathered[narrow] += g_array_index (p->parts, ScPart, g_array_index (p->calls, ScCall, o->arg).first_part).bytes;
+            }
+          ck_assert_int_eq (casts > 0, !narrow);
+          ck_assert_uint_eq (scales, narrow);
+          ck_assert_int_eq (level_of (r, 0, SC_MEM_WEIGHTS), llround (4.0 * (double) r->sizes->params[0] / sc_plan_shard_ranks (&w->plan)));
+          ck_assert_int_eq (level_of (r, 0, SC_MEM_COMM), 0);
+          end[narrow] = r->trace->end;
+        }
+      /* forward and backward of two micro-batches; a rank sends all parts but one */
+      const double linear = LAYERS * 64.0 * (192 + 64 + 256 + 256), share = units[i].group > 0 ? 0.5 : 0.75;
+      ck_assert_double_eq_tol (gathered[0] - gathered[1], 4 * linear * share, 10);
+      ck_assert_int_lt (end[1], end[0]);
+    }
 }
 END_TEST
 
@@ -847,6 +897,7 @@ sharding_suite (void)
   tc = tcase_create ("every strategy");
   tcase_add_loop_test (tc, every_strategy_sends_what_it_must, 0, G_N_ELEMENTS (cases));
   tcase_add_loop_test (tc, the_size_is_known_before, 0, G_N_ELEMENTS (cases));
+  tcase_add_test (tc, weights_in_8_bits_are_gathered_in_half_the_bytes);
   tcase_add_test (tc, second_copies_are_used_as_soon_as_they_are_there);
   tcase_add_loop_test (tc, a_step_leaves_memory_as_it_was, 0, G_N_ELEMENTS (cases));
   tcase_add_test (tc, experts_are_shared_out_over_their_own_group);

@@ -37,10 +37,17 @@ sc_pass_cast_input (Pass *p, gboolean fused, double elements)
     sc_pass_cast (p, "cast of input", elements);
 }
 
-/* Weights that are kept wide, or that come and go, are cast at every product; else once a step (sc_weights_cast()). */
+/* Weights that are kept wide, or that come and go, are cast at every product; else once a step (sc_weights_cast()).  What was gathered cast is turned
+ * for the product of backward, whose operands must lie the other way (preprocess_addmm() in torchao/float8/float8_ops.py). */
 void
 sc_pass_cast_weight (Pass *p, double elements)
 {
+  if (p->plan->fp8_param_gather && p->precision != NULL)
+    {
+      if (p->time == SC_TIME_BACKWARD)
+        sc_pass_elementwise (p, "transpose of weight", 2 * elements);
+      return;
+    }
   if (p->fw->fp8_keeps_wide || sc_sharding_row (p->plan->sharding)->weights)
     sc_pass_cast (p, "cast of weight", elements);
 }

@@ -210,7 +210,7 @@ sc_layout_new (const ScWorkload *workload)
   const guint inner = sc_plan_inner_ranks (p);
   if (inner > 0)
     build_regular (&b, SC_COMM_SHARD, p->tp, inner);
-  if (inner > 0 && inner == p->shard_group)
+  if (inner > 0 && (inner == p->shard_group || p->zero.quantized_gradients > 0))
     build_regular (&b, SC_COMM_REPLICA, p->tp * inner, p->dp * p->cp / inner);
   if (p->cp > 1 && p->cp_comm == SC_CP_HIERARCHICAL)
     {

@@ -249,6 +249,8 @@ cuts_tensors (const Lower *l)
   return l->in->workload->framework->buckets != SC_BUCKETS_MEGATRON || l->sharding->grads;
 }
 
+#define SMALL_VECTORS 16 /* of hidden size: norms and biases of a unit */
+
 /* Tensor by tensor.  PyTorch closes a bucket with the tensor that fills it, DeepSpeed before one that no longer fits. */
 static void
 cut_tensors (Lower *l, guint chunk, gboolean experts)
@@ -258,18 +260,26 @@ cut_tensors (Lower *l, guint chunk, gboolean experts)
   g_autoptr (GArray) pieces = g_array_new (FALSE, FALSE, sizeof (Piece));
   for (guint unit = sc_lower_n_units (l, chunk); unit-- > 0;)
     list_pieces (l, chunk, unit, experts, pieces);
-  double sum = 0;
+  double sum = 0, matrix_params = 0;
+  guint matrices = 0;
   for (guint i = 0; i < pieces->len; i++)
     {
       const Piece *const piece = &g_array_index (pieces, Piece, i);
       const Piece *const next = i + 1 < pieces->len ? piece + 1 : NULL;
       sum += piece->params;
+      if (piece->params > SMALL_VECTORS * (double) l->in->workload->model.hidden)
+        {
+          matrices++;
+          matrix_params += piece->params;
+        }
       if (next != NULL && (torch ? sum < most : sum + next->params <= most))
         continue;
-      const Bucket b = { .chunk = chunk, .first_unit = piece->unit, .nth = piece->nth, .params = (guint64) llround (sum), .experts = experts };
+      const Bucket b = { .chunk = chunk, .first_unit = piece->unit, .nth = piece->nth, .params = (guint64) llround (sum), .matrices = matrices,
+                         .matrix_params = matrix_params, .experts = experts };
       g_array_append_val (l->buckets, b);
       most = (double) l->plan->bucket_params;
-      sum = 0;
+      sum = matrix_params = 0;
+      matrices = 0;
     }
 }
 

@@ -61,6 +61,8 @@ typedef struct
   guint   chunk, first_unit; /* lowest unit of the bucket: when its backward is done, the bucket is full ... */
   guint   nth;               /* ... or when so many products before: index of the last gradient in it, or LOWER_UNIT_END */
   guint64 params;
+  guint   matrices;          /* pieces that are cut to tensors: those larger than a few vectors ... */
+  double  matrix_params;     /* ... and their parameters */
   gboolean experts;          /* of routed experts, over their own group */
   guint32 gathered;          /* event, once issued */
   gboolean issued;           /* its gather, in this step ... */

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "models/model.h"
 #include "models/precision.h"
+#include "models/sharding.h"
 
 /* Efforts and rates from the benchmark of linear layers in NVIDIA/TransformerEngine docs/examples/gemm_profiling (hidden 4096, MLP
  * 16384, 15,872 tokens, 12 products a layer, 2.48e9 elements cast; ms per layer with and without casts).  H200 NVL at 4.1 TB/s: per
@@ -155,6 +156,27 @@ sc_precision_unit (const ScPrecision *precision)
   return precision->gemm == SC_DTYPE_FP4 || strcmp (precision->recipe, "mxfp8") == 0 ? 32 : 16;
 }
 
+/* Whose weights are gathered in 8 bits: torchao's linear layers under FSDP2, with one scale per tensor (torchao/float8/fsdp_utils.py). */
+static gboolean
+check_gather (const ScWorkload *workload, GError **error)
+{
+  const ScPlan *const plan = &workload->plan;
+  const ScShardingRow *const row = sc_sharding_row (plan->sharding);
+  if (plan->precision == NULL || strcmp (plan->precision->recipe, "tensorwise") != 0)
+    return fail (error, g_strdup_printf ("/plan/fp8_param_gather: found true with dtype %s%s%s, expected fp8 with fp8_recipe tensorwise: torchao gathers weights "
+                                         "that have one scale", sc_plan_dtype_name (plan), plan->precision != NULL ? " " : "",
+                                         plan->precision != NULL ? plan->precision->recipe : ""));
+  if (!row->weights || !row->fp32_weights)
+    return fail (error, g_strdup_printf ("/plan/fp8_param_gather: found true with sharding %s, expected FSDP: weights that Megatron keeps in 8 bits are not modelled yet",
+                                         row->name));
+  if (!workload->framework->fp8_keeps_wide || workload->framework->fsdp != 2)
+    return fail (error, g_strdup_printf ("/plan/fp8_param_gather: found true with %s, expected torchtitan: it is torchao's linear layers under FSDP2 that do so",
+                                         workload->framework->name));
+  if (workload->model.experts > 0)
+    return fail (error, g_strdup ("/plan/fp8_param_gather: found true with experts, expected false: torchao gathers those of linear layers only"));
+  return TRUE;
+}
+
 gboolean
 sc_precision_check (const ScWorkload *workload, GError **error)
 {
@@ -164,8 +186,8 @@ sc_precision_check (const ScWorkload *workload, GError **error)
     return fail (error, g_strdup_printf ("/plan/moe_fp8_dispatch: found true with dtype %s, expected fp8, mxfp8 or nvfp4", sc_dtype_name (plan->dtype)));
   if (plan->moe_fp8_dispatch && m->experts == 0)
     return fail (error, g_strdup ("/plan/moe_fp8_dispatch: found true, but the model has no experts"));
-  if (plan->fp8_param_gather && plan->precision == NULL)
-    return fail (error, g_strdup_printf ("/plan/fp8_param_gather: found true with dtype %s, expected fp8, mxfp8 or nvfp4", sc_dtype_name (plan->dtype)));
+  if (plan->fp8_param_gather && !check_gather (workload, error))
+    return FALSE;
   if (plan->precision == NULL)
     return TRUE;
   const guint unit = sc_precision_unit (plan->precision);

@@ -16,7 +16,9 @@ typedef enum
 
 typedef struct
 {
-  double    dense, experts; /* parameters of this rank's copy */
+  double    dense, experts; /* parameters of this rank's copy ... */
+  double    narrow;         /* ... and those of the dense ones that are gathered in 8 bits */
+  guint     n_narrow;       /* tensors */
   UnitState state;
   guint32   gathered;       /* ASKED: event behind the gather */
   double    kept;           /* PARTLY: bytes of this rank's part, until the whole is there again */
@@ -87,6 +89,35 @@ reduce_bytes (const Lower *l)
   return sc_dtype_bytes (l->plan->grad_dtype);
 }
 
+/* As it is gathered, and as this rank casts its part for that. */
+static double
+gathered_bytes (const Lower *l, const Unit *u)
+{
+  return use_bytes (l) * elements (u) - (use_bytes (l) - 1) * u->narrow;
+}
+
+static double
+own_gathered_bytes (const Lower *l, const Unit *u)
+{
+  return use_bytes (l) * own_elements (l, u) - (use_bytes (l) - 1) * u->narrow / sc_plan_shard_ranks (l->plan);
+}
+
+/* Weights of a layer's products, where they are gathered in 8 bits. */
+static void
+count_narrow (const Lower *l, guint chunk, guint unit, Unit *u)
+{
+  const Priced *const priced = sc_lower_unit_price (l, chunk, unit, SC_PASS_FORWARD);
+  if (!l->plan->fp8_param_gather || !is_layer (l, chunk, unit))
+    return;
+  for (guint i = 0; i < priced->n; i++)
+    if (priced->items[i].kind == SC_ITEM_KERNEL && priced->items[i].weights > 0)
+      {
+        u->narrow += priced->items[i].weights;
+        u->n_narrow++;
+      }
+  u->narrow = MIN (u->narrow, u->dense);
+}
+
 static guint32
 shard_comm (const Lower *l, gboolean experts)
 {
@@ -109,6 +140,7 @@ fsdp_begin (Lower *l)
         Unit *const u = unit_at (l, chunk, unit_index (l, chunk, unit));
         u->dense += (double) sc_lower_unit_params (l, chunk, unit, FALSE);
         u->experts += (double) sc_lower_unit_params (l, chunk, unit, TRUE);
+        count_narrow (l, chunk, unit, u);
       }
 }
 
@@ -140,7 +172,7 @@ ask (Lower *l, Unit *u, gboolean backward)
 {
   if ((u->state != UNIT_SHARED && u->state != UNIT_PARTLY) || elements (u) == 0)
     return;
-  const double bytes = use_bytes (l) * elements (u);
+  const double bytes = gathered_bytes (l, u);
   const gboolean partly = u->state == UNIT_PARTLY && backward;
   if (!second (l))
     limit_gathers (l);
@@ -157,8 +189,8 @@ ask (Lower *l, Unit *u, gboolean backward)
     }
   sc_lower_put_mem (l, SC_STREAM_DP, second (l) ? SC_MEM_COMM : SC_MEM_WEIGHTS, bytes);
   if (!partly) /* from fp32 to what is gathered */
-    sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "all-gather copy-in", (4 + use_bytes (l)) * own_elements (l, u));
-  sc_lower_data_call (l, SC_STREAM_DP, comm, SC_COLL_ALL_GATHER, use_bytes (l) * u->dense, "parameters");
+    sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "all-gather copy-in", 4 * own_elements (l, u) + own_gathered_bytes (l, u));
+  sc_lower_data_call (l, SC_STREAM_DP, comm, SC_COLL_ALL_GATHER, bytes - use_bytes (l) * u->experts, "parameters");
   sc_lower_data_call (l, SC_STREAM_DP, shard_comm (l, TRUE), SC_COLL_ALL_GATHER, use_bytes (l) * u->experts, "expert parameters");
   if (from_host)
     sc_lower_put_mem (l, SC_STREAM_DP, SC_MEM_COMM, -floor (4 * own_elements (l, u)));
@@ -192,7 +224,7 @@ take (Lower *l, Unit *u, gboolean backward)
   if (u->state != UNIT_ASKED)
     return;
   Fsdp *const f = l->shard;
-  const double bytes = use_bytes (l) * elements (u);
+  const double bytes = gathered_bytes (l, u);
   u->state = UNIT_WHOLE;
   sc_program_wait (l->p, SC_STREAM_COMPUTE, u->gathered);
   if (!second (l))
@@ -218,7 +250,7 @@ reshard (Lower *l, Unit *u, guint groups)
   Fsdp *const f = l->shard;
   if (u->state != UNIT_WHOLE)
     return;
-  const double bytes = use_bytes (l) * elements (u);
+  const double bytes = gathered_bytes (l, u);
   u->kept = groups > 0 ? floor (bytes / groups) : 0;
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, u->kept - bytes);
   u->state = groups > 0 ? UNIT_PARTLY : UNIT_SHARED;
@@ -438,6 +470,24 @@ fsdp_before_optimizer (Lower *l)
   end_backward (l);
 }
 
+/* Scales of all weights that are gathered in 8 bits, for the next step (precompute_float8_dynamic_scale_for_fsdp() in torchao/float8/fsdp_utils.py):
+ * the largest element of each, over all ranks at once. */
+static void
+fsdp_after_optimizer (Lower *l)
+{
+  const Fsdp *const f = l->shard;
+  double narrow = 0, tensors = 0;
+  for (guint i = 0; i < sc_plan_chunks (l->plan) * f->per_chunk; i++)
+    {
+      narrow += f->units[i].narrow;
+      tensors += f->units[i].n_narrow;
+    }
+  if (narrow == 0)
+    return;
+  sc_lower_put_copy (l, SC_STREAM_COMPUTE, SC_TIME_OPTIMIZER, "largest weights", 4 * narrow / sc_plan_shard_ranks (l->plan));
+  sc_lower_data_call (l, SC_STREAM_COMPUTE, shard_comm (l, FALSE), SC_COLL_ALL_REDUCE, 4 * tensors, "largest weights");
+}
+
 static gboolean
 fsdp_by_units (const Lower *l, const ScSlot *slot, gboolean last)
 {
@@ -466,6 +516,7 @@ static const ScShardingSteps fsdp_steps = {
   .after_unit = fsdp_after_unit,
   .after_slot = fsdp_after_slot,
   .before_optimizer = fsdp_before_optimizer,
+  .after_optimizer = fsdp_after_optimizer,
 };
 
 static gboolean

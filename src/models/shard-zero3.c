@@ -384,6 +384,30 @@ zero3_after_optimizer (Lower *l)
   sc_lower_data_call (l, SC_STREAM_COMPUTE, sc_lower_data_comm (l, FALSE), SC_COLL_ALL_GATHER, use_bytes (l) * z->always, "small parameters");
 }
 
+/* qgZ (arXiv 2306.10209, section 3.3; all_to_all_quant_reduce() in deepspeed/runtime/comm/coalesced_collectives.py): each matrix goes in 4 bits
+ * to its owners in the node, their sum in 4 bits to those across nodes, and the sum of that is the gradient.  About a row has a scale, in fp32,
+ * which goes by itself. */
+static void
+reduce_quantized (Lower *l, double params)
+{
+  const double r = sc_dtype_bytes (l->plan->grad_dtype), n = l->plan->zero.quantized_gradients, nodes = sc_plan_data_ranks (l->plan) / n;
+  const double scales = 4 * ceil (params / l->in->workload->model.hidden), narrow = params / 2;
+  const guint32 node = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_SHARD, FALSE);
+  const guint32 across = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_REPLICA, FALSE);
+  g_assert (node != SC_NONE && across != SC_NONE);
+  const double buffers = 2 * floor (narrow + scales);
+  sc_lower_put_mem (l, SC_STREAM_DP, SC_MEM_COMM, buffers);
+  sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "quantize gradients", r * params + narrow + scales);
+  sc_lower_data_call (l, SC_STREAM_DP, node, SC_COLL_ALL_TO_ALL, narrow, "gradients in the node");
+  sc_lower_data_call (l, SC_STREAM_DP, node, SC_COLL_ALL_TO_ALL, scales, "scales in the node");
+  sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "sum of quantized gradients", (narrow + scales) * (1 + 1 / n));
+  sc_lower_data_call (l, SC_STREAM_DP, across, SC_COLL_ALL_TO_ALL, narrow / n, "gradients across nodes");
+  sc_lower_data_call (l, SC_STREAM_DP, across, SC_COLL_ALL_TO_ALL, scales / n, "scales across nodes");
+  sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "dequantize gradients", (narrow + scales + r * params) / n);
+  sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "sum over nodes", r * params / n / nodes * (3 * nodes + 2)); /* chunk by chunk, and the mean */
+  sc_lower_put_mem (l, SC_STREAM_DP, SC_MEM_COMM, -buffers);
+}
+
 /* No more than two reductions are on their way: then the host waits for the oldest (max_param_reduce_events in stage3.py). */
 static void
 zero3_reduce (Lower *l, const Bucket *b)
@@ -393,7 +417,11 @@ zero3_reduce (Lower *l, const Bucket *b)
     sc_lower_host_wait (l, z->reduced[0]);
   const double bytes = (double) b->params * sc_dtype_bytes (l->plan->grad_dtype);
   sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "bucket copy-in", 2 * bytes);
-  sc_lower_data_call (l, SC_STREAM_DP, sc_lower_data_comm (l, b->experts), SC_COLL_REDUCE_SCATTER, bytes, "gradients");
+  const guint quantized = l->plan->zero.quantized_gradients > 0 ? b->matrices : 0;
+  for (guint i = 0; i < quantized; i++)
+    reduce_quantized (l, b->matrix_params / quantized);
+  const double rest = quantized > 0 ? ((double) b->params - b->matrix_params) * sc_dtype_bytes (l->plan->grad_dtype) : bytes;
+  sc_lower_data_call (l, SC_STREAM_DP, sc_lower_data_comm (l, b->experts), SC_COLL_REDUCE_SCATTER, rest, "gradients");
   z->reduced[0] = z->reduced[1];
   z->reduced[1] = sc_lower_put_record (l, SC_STREAM_DP);
 }
@@ -437,7 +465,8 @@ static double
 zero3_unit_ops (const ScPlan *plan, double products)
 {
   const gboolean from_host = plan->offload == SC_OFFLOAD_PARAMS || plan->offload == SC_OFFLOAD_BOTH;
-  return 6 + (from_host ? 28 : 16) * products; /* a gather for forward and one for backward, and a reduction */
+  const double reduction = plan->zero.quantized_gradients > 0 ? 14 : 4;
+  return 6 + ((from_host ? 24 : 12) + reduction) * products; /* a gather for forward and one for backward */
 }
 
 static const ScShardingSteps zero3_steps = {

@@ -121,7 +121,7 @@ typedef struct
   const char *want; /* what reads it */
 } Key;
 
-#define N_KEYS 9
+#define N_KEYS 10
 
 static void
 list_keys (const ScWorkload *workload, Key *ret)
@@ -143,6 +143,7 @@ list_keys (const ScWorkload *workload, Key *ret)
     { "zero/persistence_threshold", stage3, zero->persistence_threshold != d.persistence_threshold, "zero3" },
     { "zero/hpz", stage3, zero->hpz > 0, "zero3" },
     { "zero/quantized_weights", stage3, zero->quantized_weights, "zero3" },
+    { "zero/quantized_gradients", stage3, zero->quantized_gradients > 0, "zero3" },
     { "bucket_params", !(row->weights && row->fp32_weights), plan->bucket_params != sc_sharding_bucket_params (plan, framework),
       "a strategy with buckets: FSDP reduces unit by unit" },
   };
@@ -178,6 +179,18 @@ sc_sharding_check_given (const ScWorkload *workload, const char *key, GError **e
   return TRUE;
 }
 
+/* Groups inside nodes and across them, of all ranks of the job (_get_local_all_to_all_group() in deepspeed/utils/groups.py). */
+static gboolean
+check_quantized_gradients (const ScPlan *plan, GError **error)
+{
+  const guint n = plan->zero.quantized_gradients;
+  if (plan->tp > 1)
+    return sc_sharding_fail (error, "/plan/zero/quantized_gradients: found %u with tp %u, expected tp 1: its groups are of all ranks of the job", n, plan->tp);
+  if (plan->zero.hpz > 0 && plan->zero.hpz != n)
+    return sc_sharding_fail (error, "/plan/zero/hpz: found %u with quantized_gradients %u, expected as many: the ranks of a node", plan->zero.hpz, n);
+  return check_group (plan, "zero/quantized_gradients", n, error);
+}
+
 /* Keys that only some strategies have. */
 static gboolean
 check_keys (const ScWorkload *workload, GError **error)
@@ -200,9 +213,12 @@ check_keys (const ScWorkload *workload, GError **error)
     return FALSE;
   if (plan->zero.hpz > 0 && !check_group (plan, "zero/hpz", plan->zero.hpz, error))
     return FALSE;
+  if (plan->zero.quantized_gradients > 0 && !check_quantized_gradients (plan, error))
+    return FALSE;
   if (sc_plan_inner_ranks (plan) > 0 && workload->model.experts > 0)
     return sc_sharding_fail (error, "/plan/%s: found with a mixture of experts, expected none: routed experts have data-parallel groups of their own",
-                             sc_plan_inner_ranks (plan) == plan->shard_group ? "shard_group" : plan->zero.hpz > 0 ? "zero/hpz" : "reshard_after_forward");
+                             sc_plan_inner_ranks (plan) == plan->shard_group ? "shard_group" : plan->zero.hpz > 0 ? "zero/hpz" :
+                             plan->zero.quantized_gradients > 0 ? "zero/quantized_gradients" : "reshard_after_forward");
   return TRUE;
 }
 
@@ -266,7 +282,7 @@ sc_sharding_check (const ScWorkload *workload, GError **error)
   if (plan->overlap_param && plan->sharding == SC_SHARDING_NONE)
     return sc_sharding_fail (error, "/plan/overlap_param: found true with sharding none, expected zero1 or distributed-optimizer: "
                                     "without it no parameter is gathered");
-  if (!check_keys (workload, error) || !check_unused (workload, error) || !check_offload (plan, error) || !check_pairs (workload, error))
+  if (!check_unused (workload, error) || !check_keys (workload, error) || !check_offload (plan, error) || !check_pairs (workload, error))
     return FALSE;
   if (row->check != NULL)
     return row->check (workload, error);

@@ -700,6 +700,9 @@ sc_workload_check_topology (const ScWorkload *workload, const ScTopology *topolo
         return fail (error, "/plan/offload: the file of the %s says neither h2d_bandwidth nor d2h_bandwidth", device->name);
       if ((plan->offload == SC_OFFLOAD_OPTIMIZER || plan->offload == SC_OFFLOAD_BOTH) && type->host_memory_bytes_per_s.value <= 0)
         return fail (error, "/plan/offload: node type %s of %s has no host_memory_bandwidth", type->name, topology->name);
+      if (plan->zero.quantized_gradients > 0 && plan->zero.quantized_gradients != type->gpus)
+        return fail (error, "/plan/zero/quantized_gradients: found %u, expected the %u GPUs of node type %s of %s: DeepSpeed reduces over whole nodes first",
+                     plan->zero.quantized_gradients, type->gpus, type->name, topology->name);
       for (guint f = 0; f < topology->n_faults; f++)
         {
           const ScFault *fault = &topology->faults[f];
@@ -760,7 +763,8 @@ sc_plan_inner_ranks (const ScPlan *plan)
 {
   const guint all = plan->dp * plan->cp;
   const guint n = plan->shard_group > 0 && plan->shard_group < all ? plan->shard_group : /* of all ranks: no group of its own */
-                  plan->zero.hpz > 0 ? plan->zero.hpz : plan->reshard_after_forward;
+                  plan->zero.hpz > 0 ? plan->zero.hpz :
+                  plan->zero.quantized_gradients > 0 ? plan->zero.quantized_gradients : plan->reshard_after_forward;
   return n < all ? n : 0;
 }
 

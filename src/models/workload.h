@@ -131,6 +131,7 @@ typedef struct
   guint64  persistence_threshold; /* stage 3: smaller tensors are not shared out */
   guint    hpz;                   /* stage 3: ranks that share a second copy, for all gathers of a step but the first; 0: none */
   gboolean quantized_weights;     /* stage 3: gathered in 8 bits */
+  guint    quantized_gradients;   /* stage 3: ranks of a node, over which gradients are reduced first, in 4 bits, then across nodes; 0: as they are */
 } ScZero;
 
 typedef struct
@@ -161,7 +162,7 @@ typedef struct
   guint       global_batch;      /* [B] sequences */
   ScDtype     dtype;             /* bf16, fp16, fp32 */
   const ScPrecision *precision;  /* of the linear layers' products, static row; NULL: dtype */
-  gboolean    fp8_param_gather;  /* weights of linear layers are kept cast only, and gathered so */
+  gboolean    fp8_param_gather;  /* FSDP: weights of linear layers are gathered cast */
   ScDtype     grad_dtype;        /* width of the gradient buffer and of its reduction; default fp32 for bf16, fp16 for fp16 */
   ScOptimizer optimizer;
   ScAttention attention;
