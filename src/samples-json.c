@@ -89,6 +89,7 @@ static const ScChoice op_choices[] = {
   { "rope", SC_OP_ROPE, FALSE },
   { "cast", SC_OP_CAST, FALSE },
   { "quantise", SC_OP_QUANTISE, FALSE },
+  { "transpose", SC_OP_TRANSPOSE, FALSE },
   { "embedding", SC_OP_EMBEDDING, FALSE },
   { "embedding-backward", SC_OP_EMBEDDING_BACKWARD, FALSE },
   { "permute", SC_OP_PERMUTE, FALSE },

@@ -133,6 +133,28 @@ START_TEST (repeated_inputs_are_cast_again)
 }
 END_TEST
 
+/* The same of experts' activations and of what the ways up make of latents. */
+START_TEST (repeated_inputs_of_experts_and_latents_are_cast_again)
+{
+  const ScPrecision *const row = sc_precision_all ()[_i];
+  static const struct
+  {
+    ScModule module;
+    double elements;
+  } modules[] = { { SC_MODULE_MOE_ACT, 4096.0 * 8 * 2048 }, { SC_MODULE_MLA_UP_PROJ, 4096.0 * (1536 + 512) } };
+  for (guint k = 0; k < G_N_ELEMENTS (modules); k++)
+    {
+      ScWorkload w = deepseek (row);
+      g_autoptr (GArray) kept = list (&w, sc_layer_backward);
+      w.plan.recompute = SC_RECOMPUTE_MODULES;
+      w.plan.recompute_modules = 1u << modules[k].module;
+      g_autoptr (GArray) repeated = list (&w, sc_layer_backward);
+      const double more = row->fused ? 0 : sc_precision_cast_traffic (row, 2) * modules[k].elements;
+      ck_assert_double_eq_tol (cast_bytes (repeated) - cast_bytes (kept), more, 1);
+    }
+}
+END_TEST
+
 START_TEST (inputs_are_kept_narrow)
 {
   const ScPrecision *const row = sc_precision_all ()[_i];
@@ -178,8 +200,72 @@ START_TEST (gathers_carry_what_the_products_read)
       g_autoptr (GArray) items = list (&w, listers[k]);
       for (guint i = 0; i < items->len; i++)
         if (item_at (items, i)->kind == SC_ITEM_COLLECTIVE || item_at (items, i)->kind == SC_ITEM_COLLECTIVE_START)
-          ck_assert_double_eq (item_at (items, i)->bytes, 8192.0 * 4096 * (item_at (items, i)->coll == SC_COLL_ALL_GATHER ? row->cast_bytes : 2));
+          {
+            const gboolean both = !row->transposes && g_str_has_suffix (item_at (items, i)->name, "gradient all-gather");
+            const double bytes = item_at (items, i)->coll == SC_COLL_ALL_GATHER ? (both ? 2 : 1) * row->cast_bytes : 2;
+            ck_assert_double_eq (item_at (items, i)->bytes, 8192.0 * 4096 * bytes);
+          }
     }
+}
+END_TEST
+
+/* Of a gathered output gradient both layouts are there, of a gathered input the one by columns, and where that is made of rows, those, too. */
+START_TEST (gathered_rows_are_there_as_the_products_read_them)
+{
+  static const Lister whole[] = { sc_layer_backward }, split[] = { sc_layer_backward_input, sc_layer_backward_weight };
+  const ScPrecision *const row = sc_precision_all ()[_i];
+  for (guint parts = 1; parts <= 2; parts++)
+    for (guint overlap = 0; overlap < 2; overlap++)
+      {
+        ScWorkload w = llama (row);
+        w.plan.tp = 4;
+        w.plan.sequence_parallel = TRUE;
+        w.plan.tp_overlap = overlap > 0;
+        guint inputs = 0, gradients = 0;
+        for (guint k = 0; k < parts; k++)
+          {
+            g_autoptr (GArray) items = list (&w, (parts == 1 ? whole : split)[k]);
+            for (guint i = 0; i < items->len; i++)
+              if (item_at (items, i)->kind == SC_ITEM_KERNEL && item_at (items, i)->kernel.op == SC_OP_TRANSPOSE)
+                {
+                  const gboolean input = g_str_equal (item_at (items, i)->kernel.name, "transpose of input");
+                  *(input ? &inputs : &gradients) += 1;
+                  ck_assert_double_eq (item_at (items, i)->kernel.bytes, 2 * 8192.0 * 4096);
+                }
+          }
+        ck_assert_uint_eq (inputs, row->transposes ? 2 : 0); /* of QKV and FC1 */
+        ck_assert_uint_eq (gradients, row->transposes ? 2 : 0); /* of projection and FC2 */
+      }
+  ScWorkload w = llama (row);
+  w.plan.tp = 4;
+  w.plan.sequence_parallel = TRUE;
+  g_autoptr (GArray) backward = list (&w, sc_layer_backward);
+  double now = 0, at[2] = { 0, 0 };
+  for (guint i = 0; i < backward->len; i++)
+    {
+      const ScItem *const item = item_at (backward, i);
+      now += item->kind == SC_ITEM_MEM && item->mem == SC_MEM_TRANSIENT ? (double) item->mem_bytes : 0;
+      if (item->kind == SC_ITEM_KERNEL && g_str_equal (item->kernel.name, "fc2 dgrad"))
+        at[0] = now;
+      if (item->kind == SC_ITEM_KERNEL && g_str_equal (item->kernel.name, "fc1 wgrad"))
+        at[1] = now;
+    }
+  const double gradient = 2 * row->cast_bytes * 4096, input = (row->transposes ? 2 : 1) * row->cast_bytes * 4096;
+  const double outputs = 2.0 * 14336 / 4, fc1 = 2 * outputs + 2 * row->cast_bytes * 2 * 14336 / 4, dx = 2 * 4096.0, rows = dx / 4;
+  ck_assert_double_eq_tol (at[0] / 8192, rows + gradient + outputs, 1);
+  ck_assert_double_eq_tol (at[1] / 8192, rows + fc1 + input + dx + rows, 1);
+}
+END_TEST
+
+/* Six of the buffers hold what is gathered, four what is summed. */
+START_TEST (user_buffers_hold_what_the_products_read)
+{
+  const ScPrecision *const row = sc_precision_all ()[_i];
+  ScWorkload w = llama (row);
+  w.plan.tp = 4;
+  w.plan.sequence_parallel = w.plan.tp_overlap = TRUE;
+  const ScLayerShape shape = sc_layer_shape (&w, NULL);
+  ck_assert_double_eq_tol (sc_user_buffer_bytes (&shape), 8192.0 * 4096 * (6 * row->cast_bytes + 4 * 2), 1);
 }
 END_TEST
 
@@ -199,7 +285,7 @@ START_TEST (experts_get_narrow_rows_and_give_wide_ones)
         for (guint i = 0; i < items->len; i++)
           {
             const ScItem *const item = item_at (items, i);
-            if (item->kind == SC_ITEM_COLLECTIVE && item->comm == SC_COMM_EP)
+            if (item->kind == SC_ITEM_COLLECTIVE && item->comm == SC_COMM_EP && item->coll == SC_COLL_ALL_TO_ALL)
               ck_assert_double_eq (item->bytes, rows * (exchanges++ == 0 && narrow ? row->cast_bytes : 2));
             if (item->kind == SC_ITEM_KERNEL && (item->kernel.class == SC_KERNEL_GEMM || item->kernel.class == SC_KERNEL_GROUPED_GEMM))
               {
@@ -320,6 +406,32 @@ START_TEST (layers_speed_up_as_measured)
 }
 END_TEST
 
+/* Products of later GPUs than Hopper read gathered rows by columns, too. */
+START_TEST (only_hoppers_products_need_transposes)
+{
+  static const struct
+  {
+    const char *topology;
+    gboolean transposes;
+  } gpus[] = { { "dgx-h100-8", TRUE }, { "dgx-b200", FALSE } };
+  for (guint i = 0; i < G_N_ELEMENTS (gpus); i++)
+    {
+      char dtype[] = "plan.dtype=fp8", tp[] = "plan.tp=4", rows[] = "plan.sequence_parallel=true", dp[] = "plan.dp=1", batch[] = "plan.global_batch=2",
+           layers[] = "model.layers=4";
+      char *set[] = { dtype, tp, rows, dp, batch, layers, NULL };
+      g_autoptr (ScWorkload) w = sc_workload_load ("llama3-8b", set, NULL);
+      g_autoptr (ScTopology) t = sc_topology_load (gpus[i].topology, NULL, NULL, NULL);
+      const ScForecastOptions options = { .detail = SC_DETAIL_KERNEL };
+      g_autoptr (ScSummary) s = sc_forecast (t, w, &options, NULL);
+      ck_assert_ptr_nonnull (s);
+      gboolean found = FALSE;
+      for (guint k = 0; k < s->labels->len; k++)
+        found |= g_str_has_prefix (g_ptr_array_index (s->labels, k), "transpose of");
+      ck_assert_int_eq (found, gpus[i].transposes);
+    }
+}
+END_TEST
+
 static ScSummary *
 forecast (const char *dtype, const char *recipe, const char *topology_name, GError **error)
 {
@@ -408,12 +520,16 @@ precision_suite (void)
   tcase_add_loop_test (tc, products_of_linear_layers_alone_are_narrow, 0, n);
   tcase_add_loop_test (tc, casts_move_the_bytes_of_their_recipe, 0, n);
   tcase_add_loop_test (tc, repeated_inputs_are_cast_again, 0, n);
+  tcase_add_loop_test (tc, repeated_inputs_of_experts_and_latents_are_cast_again, 0, n);
   tcase_add_loop_test (tc, inputs_are_kept_narrow, 0, n);
   tcase_add_test (tc, a_library_that_keeps_inputs_wide_casts_them_again);
   tcase_add_loop_test (tc, gathers_carry_what_the_products_read, 0, n);
+  tcase_add_loop_test (tc, gathered_rows_are_there_as_the_products_read_them, 0, n);
+  tcase_add_loop_test (tc, user_buffers_hold_what_the_products_read, 0, n);
   tcase_add_loop_test (tc, experts_get_narrow_rows_and_give_wide_ones, 0, n);
   tcase_add_test (tc, every_recipe_frees_what_it_takes);
   tcase_add_loop_test (tc, layers_speed_up_as_measured, 0, G_N_ELEMENTS (measured));
+  tcase_add_test (tc, only_hoppers_products_need_transposes);
   tcase_add_test (tc, steps_speed_up_by_a_fifth_to_a_half);
   tcase_add_test (tc, gpus_without_the_rate_are_refused);
   tcase_add_test (tc, sizes_that_narrow_products_cannot_have_are_refused);

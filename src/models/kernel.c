@@ -38,6 +38,7 @@ static const struct
   [SC_OP_ROPE] = { "rope", SC_KERNEL_ELEMENTWISE },
   [SC_OP_CAST] = { "cast", SC_KERNEL_ELEMENTWISE },
   [SC_OP_QUANTISE] = { "quantise", SC_KERNEL_ELEMENTWISE },
+  [SC_OP_TRANSPOSE] = { "transpose", SC_KERNEL_ELEMENTWISE },
   [SC_OP_EMBEDDING] = { "embedding", SC_KERNEL_ELEMENTWISE },
   [SC_OP_EMBEDDING_BACKWARD] = { "embedding-backward", SC_KERNEL_ELEMENTWISE },
   [SC_OP_PERMUTE] = { "permute", SC_KERNEL_ELEMENTWISE },

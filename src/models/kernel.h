@@ -58,6 +58,7 @@ typedef enum
   SC_OP_ROPE,
   SC_OP_CAST,
   SC_OP_QUANTISE, /* to fp8, with the largest magnitude */
+  SC_OP_TRANSPOSE, /* of what is cast, for products that read rows of both operands alone (Hopper's; later GPUs need none) */
   SC_OP_EMBEDDING,
   SC_OP_EMBEDDING_BACKWARD,
   SC_OP_PERMUTE,

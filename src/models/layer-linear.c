@@ -23,6 +23,45 @@ gathered_bytes_of (const Pass *p, double width)
   return sc_pass_operand_bytes (p) * width * p->t;
 }
 
+/* What is gathered of it: an output gradient by rows for the input's gradient and by columns for the weights'.  With one scale for a
+ * tensor, columns are made of gathered rows (NVIDIA/TransformerEngine pytorch/distributed.py, gather_along_first_dim()). */
+static guint
+gathered_layouts (const Pass *p)
+{
+  return p->precision != NULL && !p->precision->transposes ? p->precision->layouts : 1;
+}
+
+/* Copies that are made of what was gathered: an input is read by columns only. */
+static double
+transposed_bytes_of (const Pass *p, double width)
+{
+  return p->sp && p->precision != NULL && p->precision->transposes ? gathered_bytes_of (p, width) : 0;
+}
+
+/* What a rank has of a gathered output gradient beyond the first of its layouts. */
+static double
+other_layouts_of (const Pass *p, double width)
+{
+  return p->sp ? transposed_bytes_of (p, width) + (gathered_layouts (p) - 1) * gathered_bytes_of (p, width) : 0;
+}
+
+/* Of rows that are gathered: by columns, too, unless that is made of what was gathered. */
+static void
+cast_to_gather (Pass *p, const char *name, double elements)
+{
+  if (p->sp && p->precision != NULL && p->precision->transposes)
+    sc_pass_operation (p, name, SC_OP_QUANTISE, p->precision->effort * (p->precision->reads * p->e + p->precision->cast_bytes) * elements, 0);
+  else
+    sc_pass_cast (p, name, elements);
+}
+
+void
+sc_pass_transpose (Pass *p, const char *name, double elements)
+{
+  if (p->sp && p->precision != NULL && p->precision->transposes)
+    sc_pass_operation (p, name, SC_OP_TRANSPOSE, 2 * p->precision->cast_bytes * elements, 0);
+}
+
 /* Is the row-parallel layer's input attention's output, which attention's backward needs as it is? */
 static gboolean
 of_attention (const Pass *p)
@@ -78,7 +117,8 @@ void
 sc_pass_column_forward_from (Pass *p, const Linear *l, double n_in, double n_out)
 {
   const double full = gathered_bytes_of (p, n_in);
-  sc_pass_cast_input (p, !(p->half == MLP_HALF && p->shape->kind.experts), n_in * p->t_sp);
+  if (p->precision != NULL && !(p->precision->fused && !(p->half == MLP_HALF && p->shape->kind.experts)))
+    cast_to_gather (p, "cast of input", n_in * p->t_sp);
   sc_pass_cast_weight (p, n_in * n_out);
   if (sc_pass_overlaps (p))
     {
@@ -176,7 +216,8 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
   const double full = full_bytes_of (p, n_in), own = rows_bytes_of (p, n_in), input = gathered_bytes_of (p, n_in);
   const double copies = sc_pass_copies (p, n_out * p->t);
   const gboolean async = p->split && (p->fw->async_tp_backward || sc_pass_overlaps (p));
-  const double held = sc_pass_overlaps (p) ? 0 : full, gathered = sc_pass_overlaps (p) ? 0 : input; /* else in user buffers */
+  const double held = sc_pass_overlaps (p) ? 0 : full; /* else in user buffers */
+  const double gathered = (sc_pass_overlaps (p) ? 0 : input) + transposed_bytes_of (p, n_in);
   const ScItemKind kind = async ? SC_ITEM_COLLECTIVE_START : SC_ITEM_COLLECTIVE;
   sc_pass_temp (p, copies);
   sc_pass_cast (p, "cast of gradient", n_out * p->t);
@@ -210,6 +251,7 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
       sc_pass_collective (p, kind, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, full);
       sc_pass_in_buffers (p);
     }
+  sc_pass_transpose (p, "transpose of input", n_in * p->t);
   sc_pass_weight_gradient (p, l, n_out, n_in);
   if (async)
     sc_pass_wait (p, SC_COMM_TP);
@@ -228,13 +270,14 @@ sc_pass_column_backward (Pass *p, const Linear *l, double n_out)
 void
 sc_pass_column_weights_from (Pass *p, const Linear *l, double n_in, double n_out)
 {
-  const double gathered = gathered_bytes_of (p, n_in);
+  const double input = gathered_bytes_of (p, n_in), gathered = input + transposed_bytes_of (p, n_in);
   sc_pass_cast_kept (p, FALSE, n_in * p->t_sp);
   if (p->sp)
     {
       sc_pass_temp (p, gathered);
-      sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->regather, gathered);
+      sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->regather, input);
     }
+  sc_pass_transpose (p, "transpose of input", n_in * p->t);
   sc_pass_weight_gradient (p, l, n_out, n_in);
   if (p->sp)
     sc_pass_temp (p, -gathered);
@@ -260,18 +303,22 @@ sc_pass_row_backward (Pass *p, const Linear *l, double n_in)
 {
   const gboolean chunks = sc_pass_overlaps (p), kept = p->part == PART_INPUT;
   const double input = gathered_bytes_of (p, p->h), copies = p->sp ? 0 : sc_pass_copies (p, p->h * p->t);
-  const double gathered = !p->sp || (chunks && !kept) ? 0 : input; /* user buffers do not wait for the weights */
+  const double gathered = (!p->sp || (chunks && !kept) ? 0 : input) + other_layouts_of (p, p->h); /* user buffers do not wait for the weights */
+  const guint layouts = gathered_layouts (p);
   sc_pass_temp (p, copies);
-  sc_pass_cast (p, "cast of gradient", p->h * p->t_sp);
+  cast_to_gather (p, "cast of gradient", p->h * p->t_sp);
   sc_pass_cast_weight (p, n_in * p->h);
   sc_pass_temp (p, gathered);
   if (p->sp && !chunks)
-    sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->gather, input);
+    sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->gather, layouts * input);
   sc_pass_temp (p, p->e * n_in * p->t);
   if (chunks)
     sc_pass_gathered_gemm (p, l->gather, l->dgrad, SC_GEMM_NN, n_in, p->h, p->h);
   else
     sc_pass_gemm (p, l->dgrad, SC_GEMM_NN, p->t, n_in, p->h);
+  if (chunks && layouts > 1) /* its chunks came by rows */
+    sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->gather, (layouts - 1) * input);
+  sc_pass_transpose (p, "transpose of gradient", p->h * p->t);
   if (!kept)
     {
       sc_pass_cast_kept (p, keeps_wide_only (p), n_in * p->t);
@@ -446,5 +493,5 @@ sc_pass_row_weights (Pass *p, const Linear *l, double n_in, Tensor input)
   sc_pass_spent (p, input);
   if (of_attention (p))
     sc_pass_spent (p, PROJ_NARROW);
-  sc_pass_temp (p, p->sp ? -gathered_bytes_of (p, p->h) : -sc_pass_full_bytes (p));
+  sc_pass_temp (p, p->sp ? -gathered_bytes_of (p, p->h) - other_layouts_of (p, p->h) : -sc_pass_full_bytes (p));
 }

@@ -15,8 +15,10 @@
 #define PIPELINE_CHUNKS 4 /* num_splits of initialize_ub() */
 
 /* Buffers that collectives read and write in place live for the whole run: one for each of qkv, projection, fc1 and fc2 and of forward,
- * input and weight gradients that has a collective, all but the weight gradients of projection and fc2. */
-#define BUFFERS 10
+ * input and weight gradients that has a collective, all but the weight gradients of projection and fc2.  What is gathered lies in them
+ * as the products read it: inputs of qkv and fc1, again with their weight gradients, output gradients of projection and fc2. */
+#define BUFFERS_GATHERED 6
+#define BUFFERS_SUMMED 4
 
 gboolean
 sc_pass_overlaps (const Pass *p)
@@ -80,5 +82,6 @@ double
 sc_user_buffer_bytes (const ScLayerShape *shape)
 {
   const Pass p = sc_pass_new (shape, NULL, SC_TIME_FORWARD);
-  return sc_pass_overlaps (&p) ? BUFFERS * sc_pass_full_bytes (&p) : 0;
+  const double elements = p.h * p.t;
+  return sc_pass_overlaps (&p) ? (BUFFERS_GATHERED * sc_pass_operand_bytes (&p) + BUFFERS_SUMMED * p.e) * elements : 0;
 }

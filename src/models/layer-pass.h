@@ -132,6 +132,7 @@ void sc_pass_linear_kernel (Pass *p, ScKernel k);                    /* one of t
 void sc_pass_cast (Pass *p, const char *name, double elements);      /* to that type, in all layouts; nothing where it is no other */
 double  sc_pass_copies (const Pass *p, double elements);             /* bytes of a gradient cast for the products, 0 where they read it as it is */
 double  sc_pass_kept_bytes (const Pass *p); /* of an element of a linear layer's input that waits for its weight gradient */
+void sc_pass_transpose (Pass *p, const char *name, double elements); /* of what was gathered by rows, for products that read it by columns */
 void sc_pass_cast_input (Pass *p, gboolean fused, double elements); /* of a linear layer, unless what wrote it did that (@fused) */
 void sc_pass_cast_again (Pass *p, gboolean fused, double elements); /* the same of a repeated input that backward alone reads */
 void sc_pass_cast_weight (Pass *p, double elements);                /* before a product, where no copy is at hand */

@@ -92,6 +92,13 @@ kernel_rate (const ScFramework *fw, const ScDevice *device, const ScKernel *k)
   return sc_flash_rate (fw->flash, g_strcmp0 (device->family, "hopper") == 0 || g_strcmp0 (device->family, "blackwell") == 0, backward);
 }
 
+/* Products of GPUs later than Hopper read either layout of 8 bits. */
+static gboolean
+is_needless (const ScDevice *device, const ScItem *item)
+{
+  return item->kind == SC_ITEM_KERNEL && item->kernel.op == SC_OP_TRANSPOSE && g_strcmp0 (device->family, "blackwell") == 0;
+}
+
 Priced
 sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, double speed, double host_factor, double factor)
 {
@@ -106,6 +113,8 @@ sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, doub
           sum[item->mem] += item->mem_bytes;
           continue;
         }
+      if (is_needless (device, item))
+        continue;
       if (item->kind != SC_ITEM_KERNEL)
         flush_memory (out, sum);
       PricedItem p = { .kind = (guint8) item->kind, .time = (guint8) item->time, .coll = (guint8) item->coll, .comm = (guint8) item->comm, .buffers = item->buffers != FALSE, .bytes = item->bytes,

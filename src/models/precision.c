@@ -21,6 +21,7 @@ static const ScPrecision fp8_delayed = {
   .reads = 1,
   .cast_bytes = 1,
   .layouts = 2,
+  .transposes = TRUE,
   .effort = 1,
   .fused = TRUE,
   .keeps_projection = TRUE,
@@ -37,6 +38,7 @@ static const ScPrecision fp8_tensorwise = {
   .reads = 2,
   .cast_bytes = 1,
   .layouts = 2,
+  .transposes = TRUE,
   .effort = 1,
 };
 

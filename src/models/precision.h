@@ -16,6 +16,7 @@ struct ScPrecision
   guint    reads;      /* of a tensor before it is written: 2 where its scale must be known first */
   double   cast_bytes; /* written per element and layout, scales included */
   guint    layouts;    /* by rows, and, for the products of backward, by columns */
+  gboolean transposes; /* by columns it is what it is by rows, transposed (one scale for all): rows alone are gathered; else both are, where both are read */
   double   effort;     /* time of a cast over that of its bytes */
   gboolean fused;      /* norms and activations write the narrow tensor themselves */
   gboolean keeps_projection; /* the output projection keeps its input narrow beside attention's own copy; else it casts that once more */
