@@ -43,7 +43,7 @@ static const Case cases[] = {
   { "dgx-h100-8", "llama3-8b-128k", { "plan.gpus=32", "plan.global_batch=2" }, .most_classes = 2 },
   { "dgx-h100-8", "llama3-8b-128k", { "plan.tp=1", "plan.sequence_parallel=false", "plan.cp=16", "plan.cp_comm=all-gather", "plan.gpus=32", "plan.global_batch=2" },
     .most_classes = 2 },
-  { "dgx-h100-8", "llama3-8b-128k", { "plan.cp_comm=a2a", "plan.gpus=32", "plan.global_batch=2" }, .most_classes = 2 },
+  { "dgx-h100-8", "llama3-8b-128k", { "plan.tp=1", "plan.sequence_parallel=false", "plan.cp_comm=a2a", "plan.gpus=32", "plan.global_batch=4" }, .most_classes = 2 },
   { "dgx-h100-8", "llama3-8b-128k", { "plan.tp=2", "plan.cp_comm=a2a+p2p", "plan.cp_a2a=2", "plan.gpus=32", "plan.global_batch=2" }, .most_classes = 2 },
   { "pcie-25gbe", "sc21-1.7b", { "plan.gpus=32", "plan.micro_batch=2", "plan.global_batch=64" }, .most_classes = 1 },
   { "dgx1-v100", "gpt-7.5b-zero", { "plan.gpus=16", "plan.global_batch=64" }, .most_classes = 1 },

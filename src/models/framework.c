@@ -88,6 +88,7 @@ static const ScFramework megatron_core = {
   .fused_softmax = TRUE,
   .fused_rope = TRUE,
   .fused_loss = TRUE,
+  .a2a_whole_heads = TRUE,
   .fused_wgrad = TRUE,
   .async_tp_backward = TRUE,
   .optimizer_bytes_per_param = 44,

@@ -49,6 +49,7 @@ typedef struct
   gboolean fused_wgrad;        /* weight gradients accumulate inside the GEMM; else a separate add per micro-batch */
   gboolean async_tp_backward;  /* the backward TP collective runs under the weight-gradient GEMM */
   gboolean fp8_keeps_wide;     /* linear layers in 8 bits keep their inputs in 16 and cast them, and weights, at every product (torchao); else weights are cast once a step */
+  gboolean a2a_whole_heads;    /* ranks that exchange heads for tokens have a KV head each: none is repeated (Transformer Engine) */
   gboolean recompute_stops_early; /* recompute skips what only the layer's output needs (PyTorch's non-reentrant checkpoint) */
   double   optimizer_bytes_per_param; /* HBM traffic of clip, unscale and Adam per owned parameter ... */
   gboolean optimizer_unscales; /* ... division by the loss scale of fp16 is in it */

@@ -244,11 +244,11 @@ sc_workload_check_modelled (const ScWorkload *workload, GError **error)
     gboolean found;
     const char *key, *what;
   } later[] = {
-    { m->indexer.heads > 0, "indexer", "attention to chosen keys" },
+    { m->indexer.heads > 0, "indexer", "attention to keys that an indexer chooses (DeepSeek Sparse Attention)" },
   };
   for (guint i = 0; i < G_N_ELEMENTS (later); i++)
     if (later[i].found)
-      return fail (error, "/model/%s: %s is not modelled yet, only counted (stepcast show model)",
+      return fail (error, "/model/%s: found with a model to run, expected none: %s is not modelled yet, its parameters are counted (stepcast show model)",
                    later[i].key, later[i].what);
   return TRUE;
 }
@@ -327,6 +327,10 @@ check_head_exchange (const ScWorkload *workload, guint ranks, const char *key, G
     }
   if (kv % ranks != 0 && ranks % kv != 0) /* else each is repeated */
     return fail (error, "/plan/%s: %u neither divides the %u KV heads of a tensor-parallel rank nor is a multiple of them", key, ranks, kv);
+  if (kv % ranks != 0 && workload->framework->a2a_whole_heads)
+    return fail (error, "/plan/%s: found %u ranks that exchange heads with %u KV heads of a tensor-parallel rank, expected at most so many ranks: %s "
+                        "attends with Transformer Engine, which repeats no head (DeepSpeed does; cp_comm p2p and all-gather need none)",
+                 key, ranks, kv, workload->framework->name);
   return TRUE;
 }
 
@@ -445,6 +449,12 @@ check_experts (const ScWorkload *workload, GError **error)
   if (plan->moe_node_limit > 0 && plan->moe_dispatcher != SC_DISPATCHER_DEEPEP)
     return fail (error, "/plan/moe_node_limit: found %u with moe_dispatcher all-to-all, expected deepep, which sends a token to a node once",
                  plan->moe_node_limit);
+  if (plan->moe_dispatcher == SC_DISPATCHER_DEEPEP && plan->etp > 1)
+    return fail (error, "/plan/etp: found %u with moe_dispatcher deepep, expected 1: Megatron's flex dispatcher then sends each token to all etp ranks of "
+                        "an expert over one group of ep x etp, which is not modelled", plan->etp);
+  if (plan->moe_dispatcher == SC_DISPATCHER_DEEPEP && plan->moe_capacity_factor > 0 && plan->moe_pad_to_capacity)
+    return fail (error, "/plan/moe_pad_to_capacity: found true with moe_dispatcher deepep, expected false: it sends the tokens that there are "
+                        "(Megatron's flex dispatcher refuses it as well)");
   if (plan->moe_shared_overlap && model->shared_experts == 0)
     return fail (error, "/plan/moe_shared_overlap: found true with a model that has no shared experts");
   if (plan->moe_shared_overlap && plan->ep == 1)
