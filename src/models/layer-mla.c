@@ -6,8 +6,8 @@
  * The ways down are the same on every rank of the TP group, of its own rows; the ways up are column-parallel, and gather the latents. */
 #include "models/layer-pass.h"
 
-static const Linear linear_q_down = { "q down", "q down dgrad", "q down wgrad", "q down gradient add", NULL, NULL, NULL, NULL };
-static const Linear linear_kv_down = { "kv down", "kv down dgrad", "kv down wgrad", "kv down gradient add", NULL, NULL, NULL, NULL };
+static const Linear linear_q_down = { "q down", "q down dgrad", "q down wgrad", "q down gradient add", "q down bias gradient", NULL, NULL, NULL };
+static const Linear linear_kv_down = { "kv down", "kv down dgrad", "kv down wgrad", "kv down gradient add", "kv down bias gradient", NULL, NULL, NULL };
 static const Linear linear_q_up = { "q up", "q up dgrad", "q up wgrad", "q up gradient add", NULL, "q latent all-gather", "q latent all-gather again",
                                     "q latent gradient reduce" };
 static const Linear linear_kv_up = { "kv up", "kv up dgrad", "kv up wgrad", "kv up gradient add", NULL, "kv latent all-gather",
@@ -79,9 +79,18 @@ cast_down_backward (Pass *p, double n_out)
   sc_pass_cast_weight (p, p->h * n_out);
 }
 
+/* The ways down have biases where the projection has one; the ways up have none (transformers' DeepseekV3Attention). */
+static gboolean
+has_bias (const Pass *p)
+{
+  return !p->fw->fused_bias && (p->model->linear_bias || p->model->attention_bias);
+}
+
 static void
 down_weights (Pass *p, const Linear *l, double n_out)
 {
+  if (has_bias (p))
+    sc_pass_reduction (p, l->bias_grad, rows (p, n_out));
   sc_pass_cast_kept (p, FALSE, p->h * p->t_sp);
   sc_pass_weight_gradient_over (p, l, n_out, p->h, p->t_sp);
 }
@@ -94,10 +103,14 @@ down_forward (Pass *p)
       sc_pass_born (p, Q_LATENT);
       cast_down (p, q_rank (p));
       sc_pass_gemm (p, linear_q_down.fprop, SC_GEMM_TN, p->t_sp, q_rank (p), p->h);
+      if (has_bias (p))
+        sc_pass_elementwise (p, "q down bias", 2 * rows (p, q_rank (p)));
     }
   sc_pass_born (p, KV_LATENT);
   cast_down (p, kv_rank (p) + rope (p));
   sc_pass_gemm (p, linear_kv_down.fprop, SC_GEMM_TN, p->t_sp, kv_rank (p) + rope (p), p->h);
+  if (has_bias (p))
+    sc_pass_elementwise (p, "kv down bias", 2 * rows (p, kv_rank (p) + rope (p)));
 }
 
 /* Queries: the part with positions is turned in place. */

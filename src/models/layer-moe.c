@@ -177,6 +177,45 @@ cast_experts_weights (Pass *p, double n_out, double n_in)
 
 /* ---- the ways of the rows ---- */
 
+/* Rows of an expert are as many as tokens chose it, unless each is filled up to a capacity. */
+static gboolean
+sizes_vary (const Pass *p)
+{
+  return !(p->plan->moe_capacity_factor > 0 && p->plan->moe_pad_to_capacity);
+}
+
+/* How many rows go from whom to which expert: counted, told to all ranks that share out the experts, and read by the host, which sizes buffers
+ * and calls by it (Megatron-LM's MoEAlltoAllTokenDispatcher.preprocess(), int64 for each expert, gathered; DeepEP's get_dispatch_layout() and
+ * notify_dispatch(), which take one way of a small message, too).  Ranks that share experts are one group with the others in Megatron, one
+ * gather behind the other here.  Backward knows. */
+static void
+count_rows (Pass *p)
+{
+  const double counts = 8.0 * p->model->experts;
+  if (!sizes_vary (p))
+    return;
+  sc_pass_reduction (p, "rows per expert", (double) p->model->experts * p->t_sp + counts);
+  if (p->plan->ep > 1)
+    sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_EP, SC_COLL_ALL_GATHER, "rows per expert all-gather", counts * p->plan->ep);
+  if (p->plan->etp > 1)
+    sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_ETP, SC_COLL_ALL_GATHER, "rows per expert all-gather", counts * p->plan->ep * p->plan->etp);
+  sc_pass_host (p, SC_ITEM_HOST_MARK);
+}
+
+/* What is dropped is known before the first permutation, else that is issued before the host waits. */
+static gboolean
+waits_to_permute (const Pass *p)
+{
+  return p->plan->moe_capacity_factor > 0 || hands_out_tokens (p);
+}
+
+static void
+host_reads_rows (Pass *p)
+{
+  if (sizes_vary (p))
+    sc_pass_host (p, SC_ITEM_HOST_WAIT);
+}
+
 /* The exchange of rows over the EP group, of which each rank hands out @sent and gets @arrived.  The whole buffer of a call is what the
  * busiest rank moves. */
 static double
@@ -530,8 +569,13 @@ sc_pass_moe_forward (Pass *p, gboolean to_end)
   if (before && (to_end || gate))
     shared_down_forward (p);
   router_forward (p);
+  count_rows (p);
+  if (waits_to_permute (p))
+    host_reads_rows (p);
   cast_before_exchange (p);
   permute (p, &dispatch);
+  if (!waits_to_permute (p))
+    host_reads_rows (p);
   rows_to_experts (p, &dispatch, casts_on_arrival (p) ? NULL : &moe_in, beside ? shared_up_forward : NULL);
   sc_pass_used (p, NORM2_OUT);
   experts_up_forward (p);

@@ -355,6 +355,13 @@ sc_pass_wait (Pass *p, ScCommKind comm)
   g_array_append_val (p->items, item);
 }
 
+void
+sc_pass_host (Pass *p, ScItemKind kind)
+{
+  const ScItem item = { .kind = kind, .time = p->time };
+  g_array_append_val (p->items, item);
+}
+
 /* Bytes of a hidden-wide tensor over all tokens, and of this rank's rows of it. */
 double
 sc_pass_full_bytes (const Pass *p)

@@ -141,6 +141,7 @@ const ScPrecision *sc_pass_wide (Pass *p);                          /* what foll
 void sc_pass_gemm (Pass *p, const char *name, ScGemmLayout layout, double m, double n, double k);
 void sc_pass_collective (Pass *p, ScItemKind kind, ScCommKind comm, ScCollKind coll, const char *name, double bytes);
 void sc_pass_wait (Pass *p, ScCommKind comm);
+void sc_pass_host (Pass *p, ScItemKind kind); /* SC_ITEM_HOST_* */
 
 /* layer-linear.c: linear layers split over the TP group, norms, what stands behind a row-parallel layer */
 /* Column-parallel: of the norm's output, hidden wide, or, with _from, of something @n_in wide that is split along the sequence the same way. */

@@ -30,6 +30,8 @@ typedef enum
   SC_ITEM_COLLECTIVE_START, /* beside what follows: it may begin when the items before it are done */
   SC_ITEM_COLLECTIVE_WAIT,  /* compute waits for the oldest started one over its group that was not waited for */
   SC_ITEM_MEM,              /* allocate (> 0) or free (< 0) */
+  SC_ITEM_HOST_MARK,        /* what the host is going to read is there when compute has come here */
+  SC_ITEM_HOST_WAIT,        /* the host issues nothing that follows before it has read what was marked last */
 } ScItemKind;
 
 typedef struct

@@ -9,7 +9,7 @@
  *
  * The host: a pass ends at max (g + S, h + M) if compute is free at g and its host at h, with S the time of its items and M = max
  * over k of (time to issue items 0..k + time from the beginning of k on).  The first op takes M - S to issue, the last one
- * the rest.  Memory: the highest sum on the way is allocated at the beginning, and what does not stay freed at the end. */
+ * the rest.  Where the host waits for numbers on the GPU, its time begins anew.  Memory: the highest sum on the way is allocated at the beginning, and what does not stay freed at the end. */
 #include "models/lower-parts.h"
 #include <math.h>
 
@@ -31,10 +31,18 @@ typedef struct
   gboolean waited;
 } Beside;
 
+/* Segments that the host issues without waiting; the last one ends with its wait, or the list with it. */
+typedef struct
+{
+  guint  n;           /* segments */
+  ScTime lead, issue; /* host time of the first op, of all */
+  ScTime start;       /* of compute, as the list is played */
+} Run;
+
 struct _Merged
 {
   GArray *segments; /* Segment */
-  ScTime lead, issue; /* host time of the first op, of all */
+  GArray *runs;     /* Run */
   guint32 peak, after; /* memory sets, or SC_NONE */
   double grade_s[SC_N_GRADES];
 };
@@ -53,6 +61,12 @@ static Segment *
 segment (const Play *p)
 {
   return &g_array_index (p->m->segments, Segment, p->m->segments->len - 1);
+}
+
+static Run *
+run_of (const Play *p)
+{
+  return &g_array_index (p->m->runs, Run, p->m->runs->len - 1);
 }
 
 static void
@@ -87,8 +101,9 @@ play_memory_set (Play *p, guint32 set)
 static void
 play_issue (Play *p, const PricedItem *item)
 {
-  p->m->issue += (ScTime) item->issue_ns * 1000;
-  p->m->lead = MAX (p->m->lead, p->m->issue - p->now);
+  Run *const run = run_of (p);
+  run->issue += (ScTime) item->issue_ns * 1000;
+  run->lead = MAX (run->lead, run->issue - (p->now - run->start));
 }
 
 /* Work of @ps at full rate, which collectives beside it slow. */
@@ -142,6 +157,21 @@ play_as_it_is (Play *p, const PricedItem *item)
   now->item = *item;
   now->item.issue_ns = 0;
   g_array_append_val (p->m->segments, next);
+  run_of (p)->n++;
+}
+
+/* What the host reads, and where it waits for that. */
+static void
+play_host (Play *p, const PricedItem *item)
+{
+  if (!sc_lower_has_host (p->l))
+    return;
+  play_as_it_is (p, item);
+  if (item->kind != SC_ITEM_HOST_WAIT)
+    return;
+  const Run next = { .n = 1, .start = p->now };
+  run_of (p)->n--;
+  g_array_append_val (p->m->runs, next);
 }
 
 static void
@@ -225,6 +255,10 @@ play (Play *p, const Priced *priced)
         case SC_ITEM_MEM:
           play_memory (p, (ScMemKind) item->time, item->value);
           break;
+        case SC_ITEM_HOST_MARK:
+        case SC_ITEM_HOST_WAIT:
+          play_host (p, item);
+          break;
         default:
           g_assert_not_reached ();
         }
@@ -252,6 +286,9 @@ sc_lower_merge (Lower *l, const Priced *const *lists, guint n)
   g_autoptr (GArray) beside = g_array_new (FALSE, FALSE, sizeof (Beside));
   m->segments = g_array_new (FALSE, TRUE, sizeof (Segment));
   g_array_set_size (m->segments, 1);
+  m->runs = g_array_new (FALSE, TRUE, sizeof (Run));
+  g_array_set_size (m->runs, 1);
+  g_array_index (m->runs, Run, 0).n = 1;
   Play p = { .l = l, .m = m, .beside = beside };
   for (guint i = 0; i < n; i++)
     play (&p, lists[i]);
@@ -266,6 +303,7 @@ sc_lower_merged_free (Merged *m)
   if (m == NULL)
     return;
   g_array_unref (m->segments);
+  g_array_unref (m->runs);
   g_free (m);
 }
 
@@ -286,7 +324,7 @@ typedef struct
 } Lead;
 
 static void
-put_segment (Lower *l, const Segment *s, guint phase, gboolean last, Lead *lead)
+put_segment (Lower *l, const Segment *s, guint phase, Lead *lead)
 {
   /* What is repeated comes before what needs it. */
   static const ScTimeKind order[] = { SC_TIME_RECOMPUTE, SC_TIME_FORWARD, SC_TIME_WEIGHT, SC_TIME_BACKWARD };
@@ -295,7 +333,7 @@ put_segment (Lower *l, const Segment *s, guint phase, gboolean last, Lead *lead)
       const ScTimeKind time = order[i];
       for (guint work = 0; work < SC_N_WORKS; work++)
         {
-          const gboolean owes = last && i + 1 == G_N_ELEMENTS (order) && work + 1 == SC_N_WORKS && (lead->issue > 0 || lead->memory != SC_NONE);
+          const gboolean owes = i + 1 == G_N_ELEMENTS (order) && work + 1 == SC_N_WORKS && (lead->issue > 0 || lead->memory != SC_NONE);
           if (s->work[time][work] == 0 && !owes)
             continue;
           ScOp *const op = sc_program_work (l->p, SC_STREAM_COMPUTE, (guint16) time, s->work[time][work]);
@@ -315,22 +353,37 @@ put_segment (Lower *l, const Segment *s, guint phase, gboolean last, Lead *lead)
         op->tag = (guint16) time;
         dress (l, op, 0, sc_time_kind_group ((ScTimeKind) time));
       }
-  if (s->ends)
+  if (s->ends && s->item.kind != SC_ITEM_HOST_WAIT)
     sc_lower_put_item (l, &s->item, phase);
+}
+
+/* @memory: set of its first op; @after: of its last. */
+static void
+put_run (Lower *l, const Run *run, const Segment *segments, guint phase, guint32 memory, guint32 after)
+{
+  const Segment *const end = &segments[run->n - 1];
+  Lead lead = { run->lead, memory };
+  for (const Segment *s = segments; s <= end; s++)
+    put_segment (l, s, phase, &lead);
+  if (run->issue > run->lead || after != SC_NONE)
+    {
+      ScOp *const op = sc_program_work (l->p, SC_STREAM_COMPUTE, SC_TIME_FORWARD, 0);
+      op->arg = after;
+      dress (l, op, run->issue - run->lead, "");
+    }
+  if (end->ends && end->item.kind == SC_ITEM_HOST_WAIT)
+    sc_lower_put_item (l, &end->item, phase);
 }
 
 void
 sc_lower_put_merged (Lower *l, const Merged *m, guint phase)
 {
   const guint outer = l->info.phase;
-  Lead lead = { m->lead, m->peak };
-  for (guint i = 0; i < m->segments->len; i++)
-    put_segment (l, &g_array_index (m->segments, Segment, i), phase, i + 1 == m->segments->len, &lead);
-  if (m->issue > m->lead || m->after != SC_NONE)
+  for (guint i = 0, first = 0; i < m->runs->len; i++)
     {
-      ScOp *const op = sc_program_work (l->p, SC_STREAM_COMPUTE, SC_TIME_FORWARD, 0);
-      op->arg = m->after;
-      dress (l, op, m->issue - m->lead, "");
+      const Run *const run = &g_array_index (m->runs, Run, i);
+      put_run (l, run, &g_array_index (m->segments, Segment, first), phase, i == 0 ? m->peak : SC_NONE, i + 1 == m->runs->len ? m->after : SC_NONE);
+      first += run->n;
     }
   for (guint g = 0; g < SC_N_GRADES; g++)
     l->grade_s[g] += m->grade_s[g];

@@ -11,6 +11,10 @@
 /* A kernel of a captured pass, which its GPU takes from the graph by itself (MODELLING 4.5, assumed). */
 #define GRAPH_KERNEL_S 1e-6
 
+/* From an event's end to the next launch, where the host has waited for numbers on the GPU: the wake-up, and a few copies of some bytes to the
+ * host, 2 to 5 us each (assumed). */
+#define HOST_READ_S 20e-6
+
 G_STATIC_ASSERT (SC_N_WORKS == SC_N_HOLDS);
 
 guint32
@@ -132,7 +136,7 @@ sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, doub
           p.label = sc_lower_label (l, item->kernel.name);
           ret.grade_s[cost.grade] += seconds;
         }
-      else if (item->kind != SC_ITEM_COLLECTIVE_WAIT)
+      else if (item->kind == SC_ITEM_COLLECTIVE || item->kind == SC_ITEM_COLLECTIVE_START)
         p.label = sc_lower_label (l, item->name);
       g_array_append_val (out, p);
     }
@@ -534,6 +538,16 @@ sc_lower_put_item (Lower *l, const PricedItem *item, guint phase)
     case SC_ITEM_MEM:
       sc_lower_put_mem (l, SC_STREAM_COMPUTE, (ScMemKind) item->time, (double) item->value);
       break;
+    case SC_ITEM_HOST_MARK:
+      if (sc_lower_has_host (l))
+        l->host_mark = sc_lower_put_record (l, SC_STREAM_COMPUTE);
+      break;
+    case SC_ITEM_HOST_WAIT:
+      if (!sc_lower_has_host (l))
+        break;
+      sc_lower_host_wait (l, l->host_mark);
+      sc_lower_host_busy (l, sc_lower_read_ns (l));
+      break;
     default:
       g_assert_not_reached ();
     }
@@ -557,6 +571,18 @@ void
 sc_lower_host_wait (Lower *l, guint32 event)
 {
   sc_program_add_op (l->p, SC_OP_HOST_WAIT, 0, 0, event, 0);
+}
+
+gboolean
+sc_lower_has_host (const Lower *l)
+{
+  return l->in->workload->framework->host_backward_s > 0;
+}
+
+guint32
+sc_lower_read_ns (const Lower *l)
+{
+  return sc_lower_to_ns (HOST_READ_S * l->price->host_factor);
 }
 
 /* The host is busy for @issue_ns before it issues what follows. */

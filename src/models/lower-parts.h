@@ -96,6 +96,7 @@ typedef struct Lower
   guint    n_price_of;      /* kinds of micro-batches: by plan.microbatch_factors, and of each by the documents in them */
   guint   *price_of;        /* [n_price_of] index in prices */
   double  *grade_s;         /* [SC_N_GRADES] */
+  guint32  host_mark;       /* event of the last SC_ITEM_HOST_MARK */
   GQueue   started[SC_N_COMMS]; /* events of collectives beside compute, as pointers */
   guint8  *spared;          /* [chunks * m] micro-batches that recompute less; NULL: none */
   gboolean partial;         /* the pass is of a micro-batch that plan.partial_microbatches spares */
@@ -172,6 +173,8 @@ void sc_lower_put_item (Lower *l, const PricedItem *item, guint phase);
 void sc_lower_put_pass (Lower *l, const Priced *priced, guint phase);
 void sc_lower_host_wait (Lower *l, guint32 event);
 void sc_lower_host_busy (Lower *l, guint32 issue_ns);
+gboolean sc_lower_has_host (const Lower *l); /* does issuing cost time? */
+guint32 sc_lower_read_ns (const Lower *l);   /* host time of reading what the GPU made, once it is there */
 
 /* lower-merge.c: passes as few ops */
 Merged *sc_lower_merge (Lower *l, const Priced *const *lists, guint n);

@@ -536,9 +536,11 @@ estimate_pass (const GArray *items)
       {
       case SC_ITEM_KERNEL:
       case SC_ITEM_COLLECTIVE_WAIT:
+      case SC_ITEM_HOST_MARK:
         ops += 1;
         break;
       case SC_ITEM_COLLECTIVE:
+      case SC_ITEM_HOST_WAIT:
         ops += 2;
         break;
       case SC_ITEM_COLLECTIVE_START:
