@@ -61,7 +61,7 @@ run_once (const ScTopology *t, const ScWorkload *w, ScDetail detail, GArray *nee
   g_autoptr (ScStepItems) items = sc_step_items_new (w);
   g_autoptr (ScStageSizes) sizes = sc_stage_sizes_new (w);
   lap (&last, &ms[LIST]);
-  const ScLowerInput input = { w, fabric, layout, loads, fold, items, sizes, 0, detail, costs };
+  const ScLowerInput input = { w, fabric, layout, loads, fold, items, sizes, 0, detail, costs, FALSE };
   g_autoptr (ScLowered) lowered = sc_lower (&input);
   lap (&last, &ms[LOWER]);
   if (lowered->needs->len > 0)

@@ -96,7 +96,7 @@ segment_block (const ScSummary *summary, const ScSegment *segment, Block *ret_bl
 {
   if (segment->waiting || segment->op == SC_NONE || segment->kind > SC_TIME_RECOMPUTE)
     return FALSE;
-  const ScOpInfo info = sc_info_unpack (g_array_index (summary->program->ops, ScOp, segment->op).info);
+  const ScOpInfo info = sc_info_unpack (sc_program_find_op (summary->program, segment->op).info);
   if (info.microbatch == SC_INFO_NO_MICROBATCH)
     return FALSE;
   *ret_block = (Block) { .from = segment->from, .to = segment->to, .microbatch = info.microbatch, .chunk = info.chunk,

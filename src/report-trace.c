@@ -46,10 +46,10 @@ typedef struct
   gboolean         first;   /* no event yet */
 } Trace;
 
-static const ScOp *
-trace_op (const Trace *t, guint32 op)
+static const ScActor *
+class_actor (const Trace *t, guint class_id)
 {
-  return &g_array_index (t->summary->program->ops, ScOp, op);
+  return &g_array_index (t->summary->program->actors, ScActor, class_id);
 }
 
 /* ---- JSON, printed ---- */
@@ -190,10 +190,9 @@ tid_name (guint tid)
 
 /* TRUE if the op has a slice. */
 static gboolean
-op_is_shown (const Trace *t, guint32 op)
+op_is_shown (const Trace *t, guint32 id, const ScOp *o)
 {
-  const ScSpan *span = &t->summary->trace->spans[op];
-  const ScOp *o = trace_op (t, op);
+  const ScSpan *span = &t->summary->trace->spans[id];
   return (o->kind == SC_OP_WORK || o->kind == SC_OP_CALL) && o->stream < SC_N_STREAMS
          && span->start != SC_TIME_NONE && span->end > span->start;
 }
@@ -208,16 +207,17 @@ static void
 put_class_names (Trace *t, guint order, guint class_id, const GArray *segments)
 {
   const ScClassSummary *c = &t->summary->classes[class_id];
-  const ScActor *actor = &g_array_index (t->summary->program->actors, ScActor, class_id);
+  const ScActor *actor = class_actor (t, class_id);
   gboolean used[N_TIDS] = { FALSE };
-  for (guint32 op = actor->first_op; op < actor->first_op + actor->n_ops; op++)
-    if (op_is_shown (t, op))
-      {
-        const ScOp *o = trace_op (t, op);
-        used[op_tid (t, o)] = TRUE;
-        if (o->kind == SC_OP_WORK && sc_info_unpack (o->info).microbatch != SC_INFO_NO_MICROBATCH)
-          used[TID_BLOCKS] = TRUE;
-      }
+  for (guint32 id = actor->first_op; id < actor->first_op + actor->n_ops; id++)
+    {
+      const ScOp o = sc_program_op (t->summary->program, actor, id);
+      if (!op_is_shown (t, id, &o))
+        continue;
+      used[op_tid (t, &o)] = TRUE;
+      if (o.kind == SC_OP_WORK && sc_info_unpack (o.info).microbatch != SC_INFO_NO_MICROBATCH)
+        used[TID_BLOCKS] = TRUE;
+    }
   for (guint i = 0; i < segments->len; i++)
     if (is_shown_wait (&g_array_index (segments, ScSegment, i)))
       used[TID_WAITS] = TRUE;
@@ -242,13 +242,13 @@ static void
 put_class_ops (Trace *t, guint class_id)
 {
   const guint pid = t->summary->classes[class_id].representative;
-  const ScActor *actor = &g_array_index (t->summary->program->actors, ScActor, class_id);
-  for (guint32 op = actor->first_op; op < actor->first_op + actor->n_ops; op++)
+  const ScActor *actor = class_actor (t, class_id);
+  for (guint32 id = actor->first_op; id < actor->first_op + actor->n_ops; id++)
     {
-      if (!op_is_shown (t, op))
+      const ScOp op = sc_program_op (t->summary->program, actor, id), *const o = &op;
+      if (!op_is_shown (t, id, o))
         continue;
-      const ScOp *o = trace_op (t, op);
-      const ScSpan *span = &t->summary->trace->spans[op];
+      const ScSpan *span = &t->summary->trace->spans[id];
       const ScTimeKind kind = op_kind (t, o);
       const ScOpInfo info = sc_info_unpack (o->info);
       const guint tid = op_tid (t, o);
@@ -258,7 +258,7 @@ put_class_ops (Trace *t, guint class_id)
           end_slice (t, &info);
           continue;
         }
-      const ScTime ready = CLAMP (t->summary->trace->ready[op], span->start, span->end);
+      const ScTime ready = CLAMP (sc_trace_ready (t->summary->trace, id, o), span->start, span->end);
       if (ready > span->start)
         {
           put_slice (t, "waits for peers", "wait", pid, tid, span->start, ready);
@@ -285,9 +285,12 @@ put_class_blocks (Trace *t, guint class_id, const GArray *segments)
       ScOpInfo info = { .microbatch = SC_INFO_NO_MICROBATCH };
       if (s != NULL)
         {
-          if (s->waiting || s->op == SC_NONE || trace_op (t, s->op)->kind != SC_OP_WORK)
+          if (s->waiting || s->op == SC_NONE)
             continue;
-          info = sc_info_unpack (trace_op (t, s->op)->info);
+          const ScOp op = sc_program_op (t->summary->program, class_actor (t, class_id), s->op);
+          if (op.kind != SC_OP_WORK)
+            continue;
+          info = sc_info_unpack (op.info);
           info.layer = SC_INFO_NO_LAYER;
           info.phase = s->kind == SC_TIME_FORWARD ? 0 : info.phase == 3 ? 3 : 1;
         }
@@ -385,10 +388,10 @@ collect_flow_ends (const Trace *t, GArray *sends, GArray *receives)
   g_autofree Turn *turns = g_new0 (Turn, MAX (p->calls->len, 1)); /* of the class that made the call last */
   for (guint i = 0; i < t->n_classes; i++)
     {
-      const ScActor *actor = &g_array_index (p->actors, ScActor, t->classes[i]);
-      for (guint32 op = actor->first_op; op < actor->first_op + actor->n_ops; op++)
+      const ScActor *actor = class_actor (t, t->classes[i]);
+      for (guint32 id = actor->first_op; id < actor->first_op + actor->n_ops; id++)
         {
-          const ScOp *o = trace_op (t, op);
+          const ScOp op = sc_program_op (p, actor, id), *const o = &op;
           const gboolean sends_it = o->stream == SC_STREAM_PP_SEND_F || o->stream == SC_STREAM_PP_SEND_B;
           const gboolean receives_it = o->stream == SC_STREAM_PP_RECV_F || o->stream == SC_STREAM_PP_RECV_B;
           if (o->kind != SC_OP_CALL || !(sends_it || receives_it))
@@ -396,8 +399,8 @@ collect_flow_ends (const Trace *t, GArray *sends, GArray *receives)
           Turn *const turn = &turns[o->arg];
           if (turn->class_order != i + 1)
             *turn = (Turn) { i + 1, 0 };
-          const FlowEnd end = { o->arg, turn->n++, op, t->classes[i] };
-          if (op_is_shown (t, op) && t->summary->trace->ready[op] < t->summary->trace->spans[op].end)
+          const FlowEnd end = { o->arg, turn->n++, id, t->classes[i] };
+          if (op_is_shown (t, id, o) && sc_trace_ready (t->summary->trace, id, o) < t->summary->trace->spans[id].end)
             g_array_append_val (sends_it ? sends : receives, end);
         }
     }
@@ -406,12 +409,12 @@ collect_flow_ends (const Trace *t, GArray *sends, GArray *receives)
 }
 
 static void
-put_flow_end (Trace *t, const char *phase, guint id, const FlowEnd *end, ScTime at)
+put_flow_end (Trace *t, const char *phase, guint id, const FlowEnd *end, const ScOp *op, ScTime at)
 {
   begin_event (t);
   fprintf (t->file, "{\"name\":\"send\",\"cat\":\"pp\",\"ph\":\"%s\"%s,\"id\":%u,\"pid\":%u,\"tid\":%u,\"ts\":", phase,
            *phase == 'f' ? ",\"bp\":\"e\"" : "", id, t->summary->classes[end->class_id].representative,
-           op_tid (t, trace_op (t, end->op)));
+           op_tid (t, op));
   put_us (t->file, to_ns (at));
   fputs ("}", t->file);
 }
@@ -432,9 +435,11 @@ put_flows (Trace *t)
       if (order != 0)
         continue;
       /* Inside of both slices, as viewers ask for. */
-      const ScTime ready = trace->ready[receive->op];
-      put_flow_end (t, "s", id, send, trace->ready[send->op]);
-      put_flow_end (t, "f", id++, receive, ready + (trace->spans[receive->op].end - ready) / 2);
+      const ScOp from = sc_program_op (t->summary->program, class_actor (t, send->class_id), send->op);
+      const ScOp to = sc_program_op (t->summary->program, class_actor (t, receive->class_id), receive->op);
+      const ScTime ready = sc_trace_ready (trace, receive->op, &to);
+      put_flow_end (t, "s", id, send, &from, sc_trace_ready (trace, send->op, &from));
+      put_flow_end (t, "f", id++, receive, &to, ready + (trace->spans[receive->op].end - ready) / 2);
     }
 }
 

@@ -100,9 +100,9 @@ distance_s (const ScSummary *summary, const char *label, ScTimeKind kind)
   guint n = 0;
   for (guint32 i = actor->first_op; i < actor->first_op + actor->n_ops; i++)
     {
-      const ScOp *const op = &g_array_index (summary->program->ops, ScOp, i);
-      if (op->kind != SC_OP_WORK || op->tag != kind || op->label >= summary->labels->len
-          || g_strcmp0 (g_ptr_array_index (summary->labels, op->label), label) != 0)
+      const ScOp op = sc_program_op (summary->program, actor, i);
+      if (op.kind != SC_OP_WORK || op.tag != kind || op.label >= summary->labels->len
+          || g_strcmp0 (g_ptr_array_index (summary->labels, op.label), label) != 0)
         continue;
       before = last;
       last = summary->trace->spans[i].start;

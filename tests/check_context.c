@@ -517,9 +517,9 @@ static double
 hold_of (const FixRun *r, const char *label)
 {
   const ScProgram *const p = r->lowered->program;
-  for (guint32 i = 0; i < p->ops->len; i++)
+  for (guint32 i = 0; i < p->n_ops; i++)
     {
-      const ScOp *const op = &g_array_index (p->ops, ScOp, i);
+      const ScOp op_i = sc_program_find_op (p, i), *const op = &op_i;
       if (op->kind == SC_OP_CALL && g_str_equal (g_ptr_array_index (r->lowered->labels, op->label), label))
         return g_array_index (p->calls, ScCall, op->arg).hold[0];
     }
@@ -567,9 +567,9 @@ START_TEST (ranks_that_hold_one_kv_head_add_up_its_gradient)
     }
   const ScProgram *const p = r->lowered->program;
   guint n = 0;
-  for (guint32 i = 0; i < p->ops->len; i++)
+  for (guint32 i = 0; i < p->n_ops; i++)
     {
-      const ScOp *const op = &g_array_index (p->ops, ScOp, i);
+      const ScOp op_i = sc_program_find_op (p, i), *const op = &op_i;
       if (op->kind != SC_OP_CALL || !g_str_equal (g_ptr_array_index (r->lowered->labels, op->label), "KV gradients"))
         continue;
       n++;

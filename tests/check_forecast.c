@@ -166,16 +166,16 @@ check_order (const ScSummary *s)
         }
       ck_assert_int_eq (now, s->step);
     }
-  for (guint32 i = 0; i < s->program->ops->len; i++)
+  for (guint32 i = 0; i < s->program->n_ops; i++)
     {
-      const ScOp *const op = &g_array_index (s->program->ops, ScOp, i);
+      const ScOp found = sc_program_find_op (s->program, i), *const op = &found;
+      const ScTime ready = sc_trace_ready (s->trace, i, op);
       if (op->kind == SC_OP_HOST_WAIT)
         continue;
       const ScSpan *const span = &s->trace->spans[i];
-      if (!(span->start >= 0 && span->end >= span->start && s->trace->ready[i] >= span->start
-            && s->trace->ready[i] <= span->end))
+      if (!(span->start >= 0 && span->end >= span->start && ready >= span->start && ready <= span->end))
         ck_abort_msg ("op %u: %" G_GINT64_FORMAT " .. %" G_GINT64_FORMAT, i, span->start, span->end);
-      if (op->next != SC_NONE && g_array_index (s->program->ops, ScOp, op->next).kind != SC_OP_HOST_WAIT
+      if (op->next != SC_NONE && sc_program_find_op (s->program, op->next).kind != SC_OP_HOST_WAIT
           && s->trace->spans[op->next].start < span->end)
         ck_abort_msg ("op %u begins before op %u has ended", op->next, i);
     }
@@ -287,6 +287,45 @@ START_TEST (folded_forecasts_equal_unfolded_ones)
 }
 END_TEST
 
+static ScSummary *
+forecast_apart (const Input *in, ScDetail detail, gboolean apart)
+{
+  g_autoptr (GError) error = NULL;
+  const ScForecastOptions options = { .unfolded = TRUE, .detail = detail, .apart = apart };
+  ScSummary *const s = sc_forecast (in->topology, in->workload, &options, &error);
+  ck_assert_msg (s != NULL, "%s", error != NULL ? error->message : "");
+  return s;
+}
+
+/* Ranks of a stage share their ops, and nobody can tell. */
+START_TEST (shared_ops_are_those_that_each_class_would_have)
+{
+  g_auto (Input) in = input_of (&cases[_i]);
+  for (guint detail = 0; detail < SC_N_DETAILS; detail++)
+    {
+      g_autoptr (ScSummary) a = forecast_apart (&in, (ScDetail) detail, FALSE), b = forecast_apart (&in, (ScDetail) detail, TRUE);
+      ck_assert_uint_eq (b->program->ops->len, b->program->n_ops);
+      ck_assert_uint_lt (2 * a->program->ops->len, b->program->ops->len);
+      ck_assert_uint_eq (a->program->n_ops, b->program->n_ops);
+      for (guint32 i = 0; i < a->program->n_ops; i++)
+        {
+          const ScOp x = sc_program_find_op (a->program, i), y = sc_program_find_op (b->program, i);
+          ck_assert_mem_eq (&x, &y, sizeof x);
+        }
+      ck_assert_mem_eq (a->trace->spans, b->trace->spans, a->trace->n_ops * sizeof (ScSpan));
+      ck_assert_uint_eq (a->trace->n_call_ops, b->trace->n_call_ops);
+      ck_assert_mem_eq (a->trace->ready, b->trace->ready, a->trace->n_call_ops * sizeof (ScTime));
+      ck_assert_mem_eq (a->trace->link_bytes, b->trace->link_bytes, a->program->links->len * sizeof (double));
+      for (guint k = 0; k < a->n_classes; k++)
+        {
+          ck_assert_mem_eq (a->classes[k].time, b->classes[k].time, sizeof a->classes[k].time);
+          ck_assert_mem_eq (a->classes[k].at_peak, b->classes[k].at_peak, sizeof a->classes[k].at_peak);
+          ck_assert_str_eq (a->classes[k].peak_op, b->classes[k].peak_op);
+        }
+    }
+}
+END_TEST
+
 START_TEST (the_same_input_gives_the_same_trace_byte_for_byte)
 {
   g_auto (Input) in = input_of (&cases[_i]);
@@ -295,7 +334,7 @@ START_TEST (the_same_input_gives_the_same_trace_byte_for_byte)
   ck_assert_mem_eq (a->program->ops->data, b->program->ops->data, a->program->ops->len * sizeof (ScOp));
   ck_assert_uint_eq (a->trace->n_ops, b->trace->n_ops);
   ck_assert_mem_eq (a->trace->spans, b->trace->spans, a->trace->n_ops * sizeof (ScSpan));
-  ck_assert_mem_eq (a->trace->ready, b->trace->ready, a->trace->n_ops * sizeof (ScTime));
+  ck_assert_mem_eq (a->trace->ready, b->trace->ready, a->trace->n_call_ops * sizeof (ScTime));
   ck_assert_mem_eq (a->trace->link_bytes, b->trace->link_bytes, a->program->links->len * sizeof (double));
   ck_assert_uint_eq (a->trace->n_events, b->trace->n_events);
   for (guint k = 0; k < a->n_classes; k++)
@@ -457,13 +496,13 @@ START_TEST (the_size_is_known_before_and_every_shipped_workload_is_small_enough)
   g_autoptr (ScFold) fold = sc_fold_new (layout, fabric, loads, colour, 0, FALSE);
   g_autoptr (ScStepItems) items = sc_step_items_new (workload);
   g_autoptr (ScStageSizes) stages = sc_stage_sizes_new (workload);
-  const ScLowerInput input = { workload, fabric, layout, loads, fold, items, stages, 0, SC_DETAIL_KERNEL, NULL };
+  const ScLowerInput input = { workload, fabric, layout, loads, fold, items, stages, 0, SC_DETAIL_KERNEL, NULL, FALSE };
   const double estimate = sc_lower_estimate (&input);
   ck_assert_double_lt (estimate, SC_FORECAST_MAX_OPS);
   if (!sizes[_i].simulated)
     return;
   g_autoptr (ScLowered) lowered = sc_lower (&input);
-  ck_assert_double_eq_tol (estimate / lowered->program->ops->len, 1, 0.15); /* buckets and the end of the step are left out */
+  ck_assert_double_eq_tol (estimate / lowered->program->n_ops, 1, 0.15); /* buckets and the end of the step are left out */
 }
 END_TEST
 
@@ -476,6 +515,7 @@ forecast_suite (void)
   tcase_add_loop_test (every, parts_bytes_and_order_add_up, 0, G_N_ELEMENTS (cases));
   tcase_add_loop_test (every, parts_bytes_and_order_add_up_on_large_jobs, 0, G_N_ELEMENTS (large_cases));
   tcase_add_loop_test (every, folded_forecasts_equal_unfolded_ones, 0, G_N_ELEMENTS (cases));
+  tcase_add_loop_test (every, shared_ops_are_those_that_each_class_would_have, 0, G_N_ELEMENTS (cases));
   tcase_add_loop_test (every, the_same_input_gives_the_same_trace_byte_for_byte, 0, G_N_ELEMENTS (cases));
   tcase_add_loop_test (every, the_size_is_known_before_and_every_shipped_workload_is_small_enough, 0, G_N_ELEMENTS (sizes));
   suite_add_tcase (s, every);

@@ -120,9 +120,9 @@ calls_of_family (const FixRun *r, guint32 family, double bytes[SC_N_TIMES])
 {
   const ScProgram *const p = r->lowered->program;
   memset (bytes, 0, SC_N_TIMES * sizeof *bytes);
-  for (guint i = 0; i < p->ops->len; i++)
+  for (guint i = 0; i < p->n_ops; i++)
     {
-      const ScOp *const op = &g_array_index (p->ops, ScOp, i);
+      const ScOp op_i = sc_program_find_op (p, i), *const op = &op_i;
       if (op->kind != SC_OP_CALL)
         continue;
       const ScCall *const call = &g_array_index (p->calls, ScCall, op->arg);

@@ -338,9 +338,9 @@ call_bytes (const FixRun *r, const char *label, guint *ret_ops)
   const ScProgram *const p = r->lowered->program;
   double bytes = 0;
   *ret_ops = 0;
-  for (guint32 i = 0; i < p->ops->len; i++)
+  for (guint32 i = 0; i < p->n_ops; i++)
     {
-      const ScOp *const op = &g_array_index (p->ops, ScOp, i);
+      const ScOp op_i = sc_program_find_op (p, i), *const op = &op_i;
       if (op->kind != SC_OP_CALL || strcmp (g_ptr_array_index (r->lowered->labels, op->label), label) != 0)
         continue;
       const ScCall *const call = &g_array_index (p->calls, ScCall, op->arg);

@@ -82,7 +82,7 @@ compute_of (const FixRun *r)
       const ScActor *const a = &g_array_index (r->lowered->program->actors, ScActor, k);
       for (guint32 i = a->first_op; i < a->first_op + a->n_ops; i++)
         {
-          const ScOp *const op = &g_array_index (r->lowered->program->ops, ScOp, i);
+          const ScOp op_i = sc_program_find_op (r->lowered->program, i), *const op = &op_i;
           if (op->kind == SC_OP_WORK && op->tag != SC_TIME_OPTIMIZER)
             sum += (double) op->value * r->fold->class_size[k];
         }

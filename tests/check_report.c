@@ -184,7 +184,8 @@ fake_solve (const Fake *f, const ScProgram *p)
   ScTrace *trace = g_new0 (ScTrace, 1);
   trace->n_ops = p->ops->len;
   trace->spans = g_new (ScSpan, p->ops->len);
-  trace->ready = g_new (ScTime, p->ops->len);
+  trace->n_call_ops = p->n_call_ops;
+  trace->ready = g_new (ScTime, p->n_call_ops);
   trace->link_bytes = g_new0 (double, 1);
   g_autofree guint32 *at = g_memdup2 (p->stream_first->data, p->n_streams * sizeof (guint32));
   g_autofree ScTime *now = g_new0 (ScTime, p->n_streams);
@@ -234,7 +235,7 @@ fake_solve (const Fake *f, const ScProgram *p)
                   {
                     const guint32 member = waiting[2 * op->arg + k];
                     trace->spans[at[member]] = (ScSpan) { now[member], ready + call->delay + call->tail };
-                    trace->ready[at[member]] = ready;
+                    trace->ready[sc_program_find_op (p, at[member]).value] = ready;
                     now[member] = ready + call->delay + call->tail;
                     at[member] = g_array_index (p->ops, ScOp, at[member]).next;
                   }
@@ -242,7 +243,6 @@ fake_solve (const Fake *f, const ScProgram *p)
                 continue;
               }
             trace->spans[i] = (ScSpan) { now[s], end };
-            trace->ready[i] = now[s];
             now[s] = end;
             at[s] = op->next;
             moved = TRUE;

@@ -49,13 +49,20 @@ label_of (const FixRun *r, const ScOp *op)
   return g_ptr_array_index (r->lowered->labels, op->label);
 }
 
+static const char *
+label_at (const FixRun *r, guint32 id)
+{
+  const ScOp op = sc_program_find_op (r->lowered->program, id);
+  return label_of (r, &op);
+}
+
 /* Start of the @n-th op of that name, or its end. */
 static ScTime
 when (const FixRun *r, const char *label, guint n, gboolean end)
 {
   const ScProgram *const p = r->lowered->program;
-  for (guint32 i = 0; i < p->ops->len; i++)
-    if (strcmp (label_of (r, &g_array_index (p->ops, ScOp, i)), label) == 0 && n-- == 0)
+  for (guint32 i = 0; i < p->n_ops; i++)
+    if (strcmp (label_at (r, i), label) == 0 && n-- == 0)
       return end ? r->trace->spans[i].end : r->trace->spans[i].start;
   ck_abort_msg ("no %s", label);
 }
@@ -378,7 +385,7 @@ bytes_over (const FixRun *r, guint32 class_id, ScCommKind kind)
   double sum = 0;
   for (guint32 i = a->first_op; i < a->first_op + a->n_ops; i++)
     {
-      const ScOp *const op = &g_array_index (p->ops, ScOp, i);
+      const ScOp op_i = sc_program_find_op (p, i), *const op = &op_i;
       if (op->kind != SC_OP_CALL)
         continue;
       const ScCall *const call = &g_array_index (p->calls, ScCall, op->arg);
@@ -549,8 +556,8 @@ START_TEST (a_backward_ends_when_its_reductions_have)
       const ScProgram *const p = r->lowered->program;
       ck_assert_uint_eq (r->fold->n_classes, 1);
       guint n = 0;
-      for (guint32 op = 0; op < p->ops->len; op++)
-        n += strcmp (label_of (r, &g_array_index (p->ops, ScOp, op)), every[i].label) == 0;
+      for (guint32 op = 0; op < p->n_ops; op++)
+        n += strcmp (label_at (r, op), every[i].label) == 0;
       ck_assert_uint_gt (n, 0);
       ck_assert_msg (when (r, "layer", LAYERS, FALSE) >= when (r, every[i].label, n / 2 - 1, TRUE), "row %u: the next forward begins before", i);
     }
@@ -587,9 +594,9 @@ START_TEST (an_offloaded_optimizer_steps_at_the_hosts_pace)
   ck_assert_int_le (ABS (back - sc_time_from_s (2 * owned / 50e9)), 1);
   double out = 0; /* seconds of copies, each micro-batch's gradients once */
   const ScProgram *const p = r->lowered->program;
-  for (guint32 i = 0; i < p->ops->len; i++)
-    if (strcmp (label_of (r, &g_array_index (p->ops, ScOp, i)), "gradients to the host") == 0)
-      out += sc_time_to_s (g_array_index (p->ops, ScOp, i).value);
+  for (guint32 i = 0; i < p->n_ops; i++)
+    if (strcmp (label_at (r, i), "gradients to the host") == 0)
+      out += sc_time_to_s (sc_program_find_op (p, i).value);
   ck_assert_double_eq_tol (out, 2 * 4 * owned / 50e9, 1e-10);
   ck_assert_int_ge (when (r, "adam on the host", 0, FALSE), when (r, "gradients to the host", 0, TRUE));
 }
@@ -690,9 +697,9 @@ gradient_calls (const FixRun *r)
 {
   GArray *const out = g_array_new (FALSE, FALSE, sizeof (double));
   const ScProgram *const p = r->lowered->program;
-  for (guint32 i = 0; i < p->ops->len; i++)
+  for (guint32 i = 0; i < p->n_ops; i++)
     {
-      const ScOp *const op = &g_array_index (p->ops, ScOp, i);
+      const ScOp op_i = sc_program_find_op (p, i), *const op = &op_i;
       if (op->kind != SC_OP_CALL || strcmp (label_of (r, op), "gradients") != 0)
         continue;
       const double bytes = g_array_index (p->parts, ScPart, g_array_index (p->calls, ScCall, op->arg).first_part).bytes;
@@ -792,9 +799,9 @@ START_TEST (norms_of_split_heads_are_summed_without_sequence_parallelism)
       g_autoptr (ScStepItems) items = fix_items (1e-3, 2e-3, 0, 0);
       g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
       guint n = 0;
-      for (guint32 i = 0; i < r->lowered->program->ops->len; i++)
+      for (guint32 i = 0; i < r->lowered->program->n_ops; i++)
         {
-          const ScOp *const op = &g_array_index (r->lowered->program->ops, ScOp, i);
+          const ScOp op_i = sc_program_find_op (r->lowered->program, i), *const op = &op_i;
           n += op->kind == SC_OP_CALL && strcmp (label_of (r, op), "norm gradients") == 0;
         }
       ck_assert_uint_eq (n > 0, norm);
@@ -827,9 +834,9 @@ gathered_elements (guint64 max_live, guint64 prefetch, guint64 reuse, guint *ret
   const ScProgram *const p = r->lowered->program;
   double bytes = 0;
   *ret_calls = 0;
-  for (guint32 i = 0; i < p->ops->len; i++)
+  for (guint32 i = 0; i < p->n_ops; i++)
     {
-      const ScOp *const op = &g_array_index (p->ops, ScOp, i);
+      const ScOp op_i = sc_program_find_op (p, i), *const op = &op_i;
       if (op->kind != SC_OP_CALL || strcmp (label_of (r, op), "parameters") != 0)
         continue;
       bytes += g_array_index (p->parts, ScPart, g_array_index (p->calls, ScCall, op->arg).first_part).bytes;

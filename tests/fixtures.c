@@ -199,7 +199,7 @@ fix_run (const ScTopology *t, const ScWorkload *w, const ScStepItems *items, gbo
       g_clear_pointer (&r->loads, sc_loads_free);
       r->loads = sc_loads_new (r->layout, r->fabric, (const ScNeed *) (gconstpointer) needs->data, needs->len);
       r->fold = sc_fold_new (r->layout, r->fabric, r->loads, colour, 0, unfolded);
-      r->input = (ScLowerInput) { w, r->fabric, r->layout, r->loads, r->fold, items, r->sizes, blocks, SC_DETAIL_KERNEL, NULL };
+      r->input = (ScLowerInput) { w, r->fabric, r->layout, r->loads, r->fold, items, r->sizes, blocks, SC_DETAIL_KERNEL, NULL, FALSE };
       r->lowered = sc_lower (&r->input);
     }
   while (r->lowered->needs->len > 0);
@@ -231,5 +231,5 @@ fix_stream_end (const FixRun *r, guint32 actor, guint stream)
   const ScProgram *const p = r->lowered->program;
   const ScActor *const a = &g_array_index (p->actors, ScActor, actor);
   const guint32 last = g_array_index (p->last_on_stream, guint32, a->first_stream + stream);
-  return last == SC_NONE ? 0 : r->trace->spans[last].end;
+  return last == SC_NONE ? 0 : r->trace->spans[last + sc_actor_shift (a)].end;
 }

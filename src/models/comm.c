@@ -218,7 +218,7 @@ simulate (const ScComms *c, const ScCommGroup *groups, guint n_groups, ScCommRes
       for (guint32 i = 0; i < n; i++)
         {
           const guint32 family = fold->family_of[c->layout->of_rank[first + i]];
-          ends[family] = p->ops->len;
+          ends[family] = p->n_ops;
           sc_program_call (p, (guint8) i, family);
         }
     }

@@ -109,7 +109,7 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
       g_clear_pointer (&loads, sc_loads_free);
       loads = sc_loads_new (layout, fabric, (const ScNeed *) (gconstpointer) needs->data, needs->len);
       fold = sc_fold_new (layout, fabric, loads, colour, options->class_budget, options->unfolded);
-      input = (ScLowerInput) { workload, fabric, layout, loads, fold, items, sizes, 0, options->detail, options->costs != NULL ? options->costs : own_costs };
+      input = (ScLowerInput) { workload, fabric, layout, loads, fold, items, sizes, 0, options->detail, options->costs != NULL ? options->costs : own_costs, options->apart };
       if (!check_size (&input, error))
         return NULL;
       input.detail = SC_DETAIL_STAGE;

@@ -13,6 +13,7 @@ typedef struct
   double   memory_margin; /* 0: the default */
   gboolean links;      /* fill ScSummary.links */
   ScDetail detail;     /* how finely */
+  gboolean apart;      /* classes that do the same have ops of their own each: more memory and nothing else, for tests */
   ScCostCache *costs;  /* kernel costs that many forecasts on the same topology share, in one thread; NULL: of this one */
 } ScForecastOptions;
 
@@ -25,7 +26,7 @@ typedef enum
   SC_FORECAST_ERROR_INTERNAL,
 } ScForecastError;
 
-/* Most operations of all classes together: some 4 GB and half a minute. */
+/* Most operations of all classes together: some 2 GB and half a minute, where classes of a stage share their ops. */
 #define SC_FORECAST_MAX_OPS 60e6
 
 /* Simulates one step in steady state.  @options may be NULL.  Both inputs must outlive the summary. */

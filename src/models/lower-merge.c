@@ -267,6 +267,23 @@ play (Play *p, const Priced *priced)
     p->m->grade_s[g] += priced->grade_s[g];
 }
 
+/* A set of these changes: one that there is, if there is one, so that classes which do the same name the same. */
+static guint32
+find_mem_set (ScProgram *program, const ScMemDelta *deltas, guint n)
+{
+  const guint32 *const first = (const guint32 *) (gconstpointer) program->mem_sets->data;
+  for (guint32 set = 0; set + 1 < program->mem_sets->len; set++)
+    {
+      const ScMemDelta *const there = &g_array_index (program->mem_deltas, ScMemDelta, first[set]);
+      gboolean same = first[set + 1] - first[set] == n;
+      for (guint i = 0; i < n && same; i++)
+        same = there[i].bytes == deltas[i].bytes && there[i].tag == deltas[i].tag;
+      if (same)
+        return set;
+    }
+  return sc_program_add_mem_set (program, deltas, n);
+}
+
 static guint32
 memory_set (ScProgram *program, const gint64 *bytes, const gint64 *less)
 {
@@ -275,7 +292,7 @@ memory_set (ScProgram *program, const gint64 *bytes, const gint64 *less)
   for (guint k = 0; k < SC_N_MEMS; k++)
     if (bytes[k] != less[k])
       deltas[n++] = (ScMemDelta) { bytes[k] - less[k], (guint16) k };
-  return n > 0 ? sc_program_add_mem_set (program, deltas, n) : SC_NONE;
+  return n > 0 ? find_mem_set (program, deltas, n) : SC_NONE;
 }
 
 Merged *
@@ -323,6 +340,22 @@ typedef struct
   guint32 memory;
 } Lead;
 
+/* The call of the class's group of its own that lasts @delay. */
+static guint32
+delay_call (Lower *l, ScTimeKind time, ScTime delay)
+{
+  for (guint i = 0; i < l->delays->len; i++)
+    {
+      const guint32 id = g_array_index (l->delays, guint32, i);
+      const ScCall *const call = &g_array_index (l->p->calls, ScCall, id);
+      if (call->tag == time && call->delay == delay)
+        return id;
+    }
+  const guint32 id = sc_program_add_call (l->p, l->self, (guint16) time, delay, 0, 0);
+  g_array_append_val (l->delays, id);
+  return id;
+}
+
 static void
 put_segment (Lower *l, const Segment *s, guint phase, Lead *lead)
 {
@@ -348,8 +381,7 @@ put_segment (Lower *l, const Segment *s, guint phase, Lead *lead)
   for (guint time = 0; time < SC_N_TIMES; time++)
     if (s->comm[time] > 0)
       {
-        const guint32 call = sc_program_add_call (l->p, l->self, (guint16) time, s->comm[time], 0, 0);
-        ScOp *const op = sc_program_call (l->p, SC_STREAM_COMPUTE, call);
+        ScOp *const op = sc_program_call (l->p, SC_STREAM_COMPUTE, delay_call (l, (ScTimeKind) time, s->comm[time]));
         op->tag = (guint16) time;
         dress (l, op, 0, sc_time_kind_group ((ScTimeKind) time));
       }

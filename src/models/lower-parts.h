@@ -108,7 +108,8 @@ typedef struct Lower
   guint    factor;          /* of the current micro-batch: index in price_of */
   guint    packed;          /* ... kind by the documents in it */
   GHashTable *pairs;        /* two slots alike -> Merged */
-  guint32  self;            /* a group of its own */
+  guint32  self;            /* a group of its own ... */
+  GArray  *delays;          /* ... and its calls, guint32: each lasts another time or is of another kind */
   ScOpInfo info;
   guint    chunk, unit;     /* that a pass runs over ... */
   ScPass   pass;

@@ -493,7 +493,10 @@ lower_class (Lower *l, guint32 class_id)
   for (guint i = 0; i < l->n_whole; i++)
     g_clear_pointer (&l->whole[i], sc_lower_merged_free);
   if (l->in->detail != SC_DETAIL_KERNEL)
-    l->self = sc_program_add_group (l->p, 1);
+    {
+      l->self = sc_program_add_group (l->p, 1);
+      g_array_set_size (l->delays, 0);
+    }
   sc_program_add_actor (l->p, SC_N_STREAMS, l->plan->one_queue);
   put_states (l);
   sc_lower_data_begin (l);
@@ -501,6 +504,8 @@ lower_class (Lower *l, guint32 class_id)
   put_finish (l);
   put_weight_casts (l);
   sc_lower_data_end (l);
+  if (!l->in->apart)
+    sc_program_share_ops (l->p);
 }
 
 /* Whether calls of a family may last longer than alone: another family's calls cross a link that theirs cross, or members of
@@ -655,7 +660,7 @@ sc_lower (const ScLowerInput *in)
               .prices = g_array_new (FALSE, FALSE, sizeof (Prices)), .known = g_new0 (GArray *, MAX (n_families, 1)),
               .messages = ret->messages, .needs = ret->needs, .grade_s = ret->grade_s,
               .buckets = g_array_new (FALSE, FALSE, sizeof (Bucket)), .dp_done = g_array_new (FALSE, FALSE, sizeof (guint32)),
-              .born = g_array_new (FALSE, TRUE, sizeof (guint8)) };
+              .born = g_array_new (FALSE, TRUE, sizeof (guint8)), .delays = g_array_new (FALSE, FALSE, sizeof (guint32)) };
   g_array_set_clear_func (l.prices, sc_lower_prices_clear);
   l.n_price_of = MAX (l.plan->n_microbatch_factors, 1) * MAX (in->items->kinds->n_packed, 1);
   g_autofree guint *price_of = g_new (guint, l.n_price_of);
@@ -679,8 +684,8 @@ sc_lower (const ScLowerInput *in)
   for (guint32 c = 0; c < n_classes; c++)
     {
       lower_class (&l, c);
-      if (c == 0) /* the others are about as long */
-        sc_program_reserve (l.p, (guint32) MIN ((guint64) l.p->ops->len * n_classes * 21 / 20, SC_NONE / 2));
+      if (c == 0) /* the others are about as long, and those of one stage mostly share their ops */
+        sc_program_reserve (l.p, (guint32) MIN ((guint64) l.p->ops->len * MIN (n_classes, l.plan->pp + 1) * 21 / 20, SC_NONE / 2));
     }
 
   for (guint32 i = 0; i < n_families; i++)
@@ -699,6 +704,7 @@ sc_lower (const ScLowerInput *in)
   g_array_unref (l.buckets);
   g_array_unref (l.dp_done);
   g_array_unref (l.born);
+  g_array_unref (l.delays);
   for (guint i = 0; i < SC_N_COMMS; i++)
     g_queue_clear (&l.started[i]);
   g_hash_table_unref (l.label_ids);

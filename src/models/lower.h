@@ -70,6 +70,7 @@ typedef struct
   guint  blocks; /* 0: collectives as loads; else (unfolded only) as single messages in this many blocks */
   ScDetail detail;
   ScCostCache *costs; /* of kernels asked before; NULL: none is kept */
+  gboolean apart;     /* every class has ops of its own (sc_program_share_ops()): more memory, nothing else; for tests */
 } ScLowerInput;
 
 typedef struct

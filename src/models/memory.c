@@ -25,8 +25,9 @@ sort_instant (GArray *changes, guint instant)
 
 /* The changes of one stream stand in order of time already; within an instant frees go first. */
 static GArray *
-stream_changes (const ScProgram *program, const ScTrace *trace, guint32 stream)
+stream_changes (const ScProgram *program, const ScTrace *trace, const ScActor *actor, guint32 stream)
 {
+  const guint32 shift = sc_actor_shift (actor);
   const ScOp *const ops = (const ScOp *) (gconstpointer) program->ops->data;
   GArray *const out = g_array_new (FALSE, FALSE, sizeof (ScMemChange));
   guint instant = 0; /* first change of the current instant */
@@ -35,7 +36,7 @@ stream_changes (const ScProgram *program, const ScTrace *trace, guint32 stream)
       const gboolean set = ops[i].kind == SC_OP_WORK && ops[i].arg != SC_NONE;
       if (!set && ops[i].kind != SC_OP_MEM)
         continue;
-      const ScTime time = trace->spans[i].start;
+      const ScTime time = trace->spans[i + shift].start;
       if (out->len > 0 && g_array_index (out, ScMemChange, out->len - 1).time != time)
         {
           sort_instant (out, instant);
@@ -46,8 +47,8 @@ stream_changes (const ScProgram *program, const ScTrace *trace, guint32 stream)
       for (guint32 k = first; k < end; k++)
         {
           const ScMemDelta *const d = &g_array_index (program->mem_deltas, ScMemDelta, k);
-          const ScMemChange c = set ? (ScMemChange) { time, d->bytes, (ScMemKind) d->tag, i }
-                                    : (ScMemChange) { time, ops[i].value, (ScMemKind) ops[i].tag, i };
+          const ScMemChange c = set ? (ScMemChange) { time, d->bytes, (ScMemKind) d->tag, i + shift }
+                                    : (ScMemChange) { time, ops[i].value, (ScMemKind) ops[i].tag, i + shift };
           g_array_append_val (out, c);
         }
     }
@@ -77,10 +78,10 @@ GArray *
 sc_memory_changes (const ScProgram *program, const ScTrace *trace, guint32 actor)
 {
   const ScActor *const a = &g_array_index (program->actors, ScActor, actor);
-  GArray *changes = stream_changes (program, trace, a->first_stream);
+  GArray *changes = stream_changes (program, trace, a, a->first_stream);
   for (guint32 s = 1; s < a->n_streams; s++)
     {
-      GArray *const more = stream_changes (program, trace, a->first_stream + s);
+      GArray *const more = stream_changes (program, trace, a, a->first_stream + s);
       if (more->len > 0)
         changes = merge (changes, more);
       else

@@ -9,14 +9,21 @@ struct _ScSegments
   const ScProgram *program;
   const ScTrace   *trace;
   ScTime           step;
-  guint32         *previous;    /* [n_ops] the op before it on its stream, or SC_NONE */
-  guint32         *recorded_by; /* [n_events] the RECORD op, or SC_NONE */
+  guint32         *previous;    /* [stored ops] the op before it on its stream, or SC_NONE */
+  guint32         *recorded_by; /* [n_events] the stored RECORD op, or SC_NONE */
 };
 
+/* An op is looked at where it is stored (program.h); `actor` says whose it is this time. */
 static const ScOp *
 segments_op (const ScSegments *s, guint32 op)
 {
   return &g_array_index (s->program->ops, ScOp, op);
+}
+
+static const ScSpan *
+segments_span (const ScSegments *s, const ScActor *actor, guint32 op)
+{
+  return &s->trace->spans[op + sc_actor_shift (actor)];
 }
 
 ScSegments *
@@ -83,13 +90,14 @@ segments_wait_kind (const ScCall *call)
 
 /* The call @op, cut to [from, to). */
 static void
-segments_add_call (const ScSegments *s, GArray *out, guint32 op, ScTime from, ScTime to, gboolean waiting)
+segments_add_call (const ScSegments *s, GArray *out, const ScActor *actor, guint32 op, ScTime from, ScTime to, gboolean waiting)
 {
-  const ScTrace *trace = s->trace;
-  const ScCall *call = &g_array_index (s->program->calls, ScCall, segments_op (s, op)->arg);
-  const ScTime ready = CLAMP (trace->ready[op], from, to);
-  segments_add (out, from, ready, segments_wait_kind (call), op, waiting);
-  segments_add (out, ready, to, (ScTimeKind) call->tag, op, waiting);
+  const guint32 id = op + sc_actor_shift (actor);
+  const ScOp named = sc_program_op (s->program, actor, id);
+  const ScCall *call = &g_array_index (s->program->calls, ScCall, named.arg);
+  const ScTime ready = CLAMP (sc_trace_ready (s->trace, id, &named), from, to);
+  segments_add (out, from, ready, segments_wait_kind (call), id, waiting);
+  segments_add (out, ready, to, (ScTimeKind) call->tag, id, waiting);
 }
 
 static gboolean
@@ -112,12 +120,12 @@ segments_add_gap (const ScSegments *s, GArray *out, const ScActor *actor, guint3
     return;
   guint32 ahead = SC_NONE; /* what was issued just before it */
   if (depth < MAX_DEPTH && actor->one_queue && is_kernel (segments_op (s, op)))
-    for (guint32 i = op; i-- > actor->first_op && ahead == SC_NONE;)
+    for (guint32 i = op; i-- > actor->first_stored && ahead == SC_NONE;)
       if (is_kernel (segments_op (s, i)))
         ahead = i;
-  if (ahead != SC_NONE && segments_op (s, ahead)->stream != segments_op (s, op)->stream && s->trace->spans[ahead].start > from)
+  if (ahead != SC_NONE && segments_op (s, ahead)->stream != segments_op (s, op)->stream && segments_span (s, actor, ahead)->start > from)
     {
-      const ScTime until = MIN (s->trace->spans[ahead].start, to);
+      const ScTime until = MIN (segments_span (s, actor, ahead)->start, to);
       segments_add_stream (s, out, actor, s->previous[ahead], ahead, from, until, depth + 1);
       from = until;
     }
@@ -130,29 +138,28 @@ static void
 segments_add_stream (const ScSegments *s, GArray *out, const ScActor *actor, guint32 op, guint32 next, ScTime from, ScTime to,
                      guint depth)
 {
-  const ScTrace *trace = s->trace;
   g_autoptr (GArray) calls = g_array_new (FALSE, FALSE, sizeof (guint32)); /* newest first */
   for (; op != SC_NONE; op = s->previous[op])
     {
       if (!is_kernel (segments_op (s, op)))
         continue;
-      if (trace->spans[op].end <= from)
+      if (segments_span (s, actor, op)->end <= from)
         break;
       g_array_append_val (calls, op);
-      if (trace->spans[op].start <= from)
+      if (segments_span (s, actor, op)->start <= from)
         break;
     }
   ScTime now = from;
   for (guint i = calls->len; i-- > 0 && now < to;)
     {
       const guint32 call = g_array_index (calls, guint32, i);
-      const ScTime start = CLAMP (trace->spans[call].start, now, to);
-      const ScTime end = CLAMP (trace->spans[call].end, start, to);
+      const ScTime start = CLAMP (segments_span (s, actor, call)->start, now, to);
+      const ScTime end = CLAMP (segments_span (s, actor, call)->end, start, to);
       segments_add_gap (s, out, actor, call, now, start, depth);
       if (segments_op (s, call)->kind == SC_OP_CALL)
-        segments_add_call (s, out, call, start, end, TRUE);
+        segments_add_call (s, out, actor, call, start, end, TRUE);
       else
-        segments_add (out, start, end, (ScTimeKind) segments_op (s, call)->tag, call, TRUE);
+        segments_add (out, start, end, (ScTimeKind) segments_op (s, call)->tag, call + sc_actor_shift (actor), TRUE);
       now = end;
     }
   if (next != SC_NONE)
@@ -165,23 +172,23 @@ GArray *
 sc_segments_of_class (const ScSegments *s, guint class_id)
 {
   const ScProgram *p = s->program;
-  const ScTrace *trace = s->trace;
   const ScActor *actor = &g_array_index (p->actors, ScActor, class_id);
   GArray *out = g_array_new (FALSE, FALSE, sizeof (ScSegment));
   ScTime now = 0;
   for (guint32 op = g_array_index (p->stream_first, guint32, actor->first_stream + SEGMENTS_COMPUTE); op != SC_NONE;
        op = segments_op (s, op)->next)
     {
-      const ScSpan *span = &trace->spans[op];
+      const ScSpan *span = segments_span (s, actor, op);
       const ScOp *o = segments_op (s, op);
+      const guint32 id = op + sc_actor_shift (actor);
       if (span->start == SC_TIME_NONE || span->end <= now)
         continue;
       segments_add_gap (s, out, actor, op, now, span->start, 0);
       const ScTime from = MAX (now, span->start);
       switch ((ScOpKind) o->kind)
         {
-        case SC_OP_WORK: segments_add (out, from, span->end, (ScTimeKind) o->tag, op, FALSE); break;
-        case SC_OP_CALL: segments_add_call (s, out, op, from, span->end, FALSE); break;
+        case SC_OP_WORK: segments_add (out, from, span->end, (ScTimeKind) o->tag, id, FALSE); break;
+        case SC_OP_CALL: segments_add_call (s, out, actor, op, from, span->end, FALSE); break;
         case SC_OP_WAIT: segments_add_stream (s, out, actor, s->recorded_by[o->arg], SC_NONE, from, span->end, 0); break;
         case SC_OP_RECORD:
         case SC_OP_MEM:

@@ -12,7 +12,7 @@ typedef struct
 {
   ScTime     from, to; /* to > from */
   ScTimeKind kind;
-  guint32    op;       /* index in program->ops of the op that was running or waited for; SC_NONE: nothing issued */
+  guint32    op;       /* id of the op that was running or waited for; SC_NONE: nothing issued */
   gboolean   waiting;  /* the stream stood in a WAIT (or between ops), it executed nothing */
 } ScSegment;
 

@@ -17,7 +17,7 @@ describe_op (const ScProgram *program, guint32 op)
   static const char *const phases[] = { "forward", "backward", "recompute", "weight gradients" };
   if (op == SC_NONE)
     return g_strdup ("nothing");
-  const ScOpInfo info = sc_info_unpack (g_array_index (program->ops, ScOp, op).info);
+  const ScOpInfo info = sc_info_unpack (sc_program_find_op (program, op).info);
   if (info.microbatch == SC_INFO_NO_MICROBATCH)
     return g_strdup ("model states");
   g_autofree char *where = info.layer == SC_INFO_NO_LAYER ? g_strdup (info.phase == 0 ? "its ends" : "head or embedding")
@@ -35,9 +35,9 @@ begin_of_class (const ScSummary *s, guint k)
   ScTime begin = s->trace->end;
   for (guint32 i = actor->first_op; i < actor->first_op + actor->n_ops; i++)
     {
-      const ScOp *const op = &g_array_index (s->program->ops, ScOp, i);
-      const gboolean receives = op->stream == SC_STREAM_PP_RECV_F || op->stream == SC_STREAM_PP_RECV_B;
-      if (op->kind == SC_OP_WORK || (op->kind == SC_OP_CALL && !receives))
+      const ScOp op = sc_program_op (s->program, actor, i);
+      const gboolean receives = op.stream == SC_STREAM_PP_RECV_F || op.stream == SC_STREAM_PP_RECV_B;
+      if (op.kind == SC_OP_WORK || (op.kind == SC_OP_CALL && !receives))
         begin = MIN (begin, s->trace->spans[i].start);
     }
   return begin;

@@ -29,7 +29,8 @@ typedef enum
 
 typedef struct
 {
-  guint32 op;      /* next op, or SC_NONE */
+  guint32 op;      /* next op, as stored (program.h), or SC_NONE */
+  guint32 shift;   /* from there to its id */
   guint32 actor;
   guint32 chain;   /* next stream of the same event or the same call */
   guint32 version; /* of the event in the queue that ends its run; VERSION_MASK */
@@ -55,9 +56,12 @@ typedef struct
 typedef struct
 {
   guint32 hold[SC_N_HOLDS]; /* sums of what running calls take, in millionths */
-  guint32 next_sync;  /* op of the next host wait, or SC_NONE */
-  ScTime  shift;      /* issue time of an op before next_sync = prefix + shift */
-  guint32 queue_head; /* one_queue: first op that has not started */
+  guint32 next_sync;  /* stored op of the next host wait, or SC_NONE */
+  ScTime  late;       /* issue time of an op before next_sync = prefix + late */
+  guint32 queue_head; /* one_queue: first stored op that has not started */
+  guint32 shift;      /* from where its ops are stored to their ids */
+  guint32 event_shift; /* from the events they name to its own */
+  const guint32 *call_ids; /* of the calls they name; NULL: they name ids */
   guint32 chain;      /* next actor whose host waits for the same event */
   gboolean has_host;
 } Actor;
@@ -83,8 +87,8 @@ typedef struct
   Actor   *states;  /* [n_actors] */
   Group   *groups;  /* [n_groups] */
   Event   *events;  /* [n_events] */
-  ScTime  *prefix;  /* [n_ops] issue time of each op if no host ever waited; NULL: nothing costs issue time */
-  guint8  *started; /* [n_ops] one_queue actors: an op, or a run that holds it, has started; NULL: no such actor */
+  ScTime  *prefix;  /* [stored ops] issue time of each op if no host ever waited; NULL: nothing costs issue time */
+  guint8  *started; /* [n_ops], by id; one_queue actors: an op, or a run that holds it, has started; NULL: no such actor */
   guint32 *ready;   /* [n_streams] ring of streams to advance now, each at most once */
   guint32  ready_first, n_ready;
   ScFlows *flows;
@@ -95,10 +99,26 @@ typedef struct
   ScTime   limit;   /* no event may come later */
 } Engine;
 
+/* Of stored op @op of @s. */
 static inline ScSpan *
-span (Engine *e, guint32 op)
+span (Engine *e, const Stream *s, guint32 op)
 {
-  return &e->trace->spans[op];
+  return &e->trace->spans[op + s->shift];
+}
+
+/* The event that @o of @actor names. */
+static inline guint32
+event_of (const Engine *e, guint32 actor, const ScOp *o)
+{
+  return o->arg + e->states[actor].event_shift;
+}
+
+/* The call that @o of @actor names. */
+static inline guint32
+call_of (const Engine *e, guint32 actor, const ScOp *o)
+{
+  const guint32 *const ids = e->states[actor].call_ids;
+  return ids != NULL ? ids[o->arg] : o->arg;
 }
 
 static inline void
@@ -129,6 +149,12 @@ take_ready (Engine *e)
 
 /* ---- the host: when is an op issued? ---- */
 
+static inline guint32
+ops_end (const ScActor *def)
+{
+  return def->first_stored + def->n_ops;
+}
+
 /* Lets the host of @actor pass every wait whose event has fired. */
 static void
 host_advance (Engine *e, guint32 actor)
@@ -138,8 +164,8 @@ host_advance (Engine *e, guint32 actor)
   while (a->next_sync != SC_NONE)
     {
       const guint32 op = a->next_sync;
-      Event *const event = &e->events[e->ops[op].arg];
-      const ScTime arrival = e->prefix[op] + a->shift;
+      Event *const event = &e->events[event_of (e, actor, &e->ops[op])];
+      const ScTime arrival = e->prefix[op] + a->late;
       if (event->fired == SC_TIME_NONE)
         {
           a->chain = event->hosts;
@@ -147,13 +173,12 @@ host_advance (Engine *e, guint32 actor)
           return;
         }
       const ScTime passed = MAX (arrival, event->fired);
-      *span (e, op) = (ScSpan) { arrival, passed };
-      e->trace->ready[op] = arrival;
+      e->trace->spans[op + a->shift] = (ScSpan) { arrival, passed };
       e->trace->n_tasks++;
       e->trace->end = MAX (e->trace->end, passed); /* a host may pass later than the last event */
-      a->shift += passed - arrival;
+      a->late += passed - arrival;
       a->next_sync = SC_NONE;
-      for (guint32 next = op + 1; next < def->first_op + def->n_ops; next++)
+      for (guint32 next = op + 1; next < ops_end (def); next++)
         if (e->ops[next].kind == SC_OP_HOST_WAIT)
           {
             a->next_sync = next;
@@ -172,7 +197,7 @@ issue_time (const Engine *e, guint32 actor, guint32 op)
   const Actor *const a = &e->states[actor];
   if (!a->has_host)
     return 0;
-  return op < a->next_sync ? e->prefix[op] + a->shift : SC_TIME_NONE;
+  return op < a->next_sync ? e->prefix[op] + a->late : SC_TIME_NONE;
 }
 
 /* ---- the one hardware queue ---- */
@@ -187,7 +212,7 @@ enters_queue (const Engine *e, guint32 op)
 static inline guint32
 queue_seek (const Engine *e, const ScActor *def, guint32 op)
 {
-  while (op < def->first_op + def->n_ops && !enters_queue (e, op))
+  while (op < ops_end (def) && !enters_queue (e, op))
     op++;
   return op;
 }
@@ -198,8 +223,8 @@ queue_advance (Engine *e, guint32 actor)
 {
   const ScActor *const def = &e->actors[actor];
   Actor *const a = &e->states[actor];
-  const guint32 end = def->first_op + def->n_ops;
-  while (a->queue_head < end && e->started[a->queue_head])
+  const guint32 end = ops_end (def);
+  while (a->queue_head < end && e->started[a->queue_head + a->shift])
     a->queue_head = queue_seek (e, def, a->queue_head + 1);
   if (a->queue_head == end)
     return;
@@ -216,7 +241,7 @@ queue_lets_run (const Engine *e, const ScActor *def, guint32 op, guint32 next)
   if (queue_seek (e, def, op + 1) != next)
     return FALSE;
   const guint32 behind = queue_seek (e, def, next + 1);
-  return behind == def->first_op + def->n_ops || e->ops[behind].stream == e->ops[next].stream;
+  return behind == ops_end (def) || e->ops[behind].stream == e->ops[next].stream;
 }
 
 /* ---- runs of work ---- */
@@ -284,8 +309,7 @@ run_settle (Engine *e, Stream *s, gboolean whole)
           memcpy (done, with, sizeof done);
           before = 0;
         }
-      *span (e, op) = (ScSpan) { s->op_start, end };
-      e->trace->ready[op] = s->op_start;
+      *span (e, s, op) = (ScSpan) { s->op_start, end };
       s->op_start = end;
       op = o->next;
     }
@@ -373,7 +397,7 @@ run_start (Engine *e, guint32 stream)
           kinds[o->held] += o->value;
           last_work = op;
           if (def->one_queue)
-            e->started[op] = TRUE;
+            e->started[op + s->shift] = TRUE;
         }
       e->trace->n_tasks++;
       op = o->next;
@@ -521,7 +545,7 @@ call_end (Engine *e, guint32 group)
       next = s->chain;
       if (holds (call))
         actor_hold (e, s->actor, call, -1);
-      span (e, s->op)->end = e->now;
+      span (e, s, s->op)->end = e->now;
       s->op = e->ops[s->op].next;
       make_ready (e, stream);
     }
@@ -532,17 +556,17 @@ static void
 call_join (Engine *e, guint32 stream)
 {
   Stream *const s = &e->streams[stream];
-  const guint32 id = e->ops[s->op].arg;
+  const guint32 id = call_of (e, s->actor, &e->ops[s->op]);
   const ScCall *const call = &e->calls[id];
   Group *const g = &e->groups[call->group];
-  span (e, s->op)->start = e->now;
+  span (e, s, s->op)->start = e->now;
   e->trace->n_tasks++;
   s->state = STREAM_JOINED;
   s->chain = g->joined;
   g->joined = stream;
   if (e->actors[s->actor].one_queue)
     {
-      e->started[s->op] = TRUE;
+      e->started[s->op + s->shift] = TRUE;
       queue_advance (e, s->actor);
     }
   g_assert (g->n_joined == 0 || g->call == id); /* members of a group make the same calls in the same order */
@@ -550,7 +574,10 @@ call_join (Engine *e, guint32 stream)
   if (++g->n_joined < g->n_members)
     return;
   for (guint32 m = g->joined; m != SC_NONE; m = e->streams[m].chain)
-    e->trace->ready[e->streams[m].op] = e->now;
+    {
+      const Stream *const member = &e->streams[m];
+      e->trace->ready[e->actors[member->actor].first_ready + e->ops[member->op].value] = e->now;
+    }
   if (call->delay > 0)
     push (e, e->now + call->delay, call->group, EVENT_CALL_START, 0);
   else
@@ -563,8 +590,7 @@ call_join (Engine *e, guint32 stream)
 static void
 op_passed (Engine *e, Stream *s, ScTime start)
 {
-  *span (e, s->op) = (ScSpan) { start, e->now };
-  e->trace->ready[s->op] = start;
+  *span (e, s, s->op) = (ScSpan) { start, e->now };
   e->trace->n_tasks++;
   s->op = e->ops[s->op].next;
 }
@@ -594,6 +620,20 @@ event_fire (Engine *e, guint32 id)
     }
 }
 
+/* Does @event hold @stream, which has reached a wait for it?  If so, the stream is in its chain. */
+static gboolean
+event_holds (Engine *e, guint32 stream, Event *event)
+{
+  Stream *const s = &e->streams[stream];
+  if (event->fired != SC_TIME_NONE)
+    return FALSE;
+  s->state = STREAM_EVENT;
+  s->op_start = e->now;
+  s->chain = event->chain;
+  event->chain = stream;
+  return TRUE;
+}
+
 /* Lets @stream go on until it has to wait for something. */
 static void
 stream_advance (Engine *e, guint32 stream)
@@ -621,17 +661,11 @@ stream_advance (Engine *e, guint32 stream)
         {
         case SC_OP_RECORD:
           op_passed (e, s, e->now);
-          event_fire (e, o->arg);
+          event_fire (e, event_of (e, s->actor, o));
           break;
         case SC_OP_WAIT:
-          if (e->events[o->arg].fired == SC_TIME_NONE)
-            {
-              s->state = STREAM_EVENT;
-              s->op_start = e->now;
-              s->chain = e->events[o->arg].chain;
-              e->events[o->arg].chain = stream;
-              return;
-            }
+          if (event_holds (e, stream, &e->events[event_of (e, s->actor, o)]))
+            return;
           op_passed (e, s, e->now);
           break;
         case SC_OP_WORK:
@@ -741,10 +775,67 @@ handle (Engine *e, const ScEvent *event)
 
 /* ---- set-up and the loop ---- */
 
+/* What the ops of @actor say about its host: found once for all that share them. */
+static void
+host_init (Engine *e, guint32 actor)
+{
+  const ScActor *const def = &e->actors[actor];
+  Actor *const state = &e->states[actor];
+  state->next_sync = SC_NONE;
+  if (def->model != actor) /* an earlier one */
+    {
+      state->has_host = e->states[def->model].has_host;
+      state->next_sync = e->states[def->model].next_sync;
+      return;
+    }
+  for (guint32 i = def->first_stored; i < ops_end (def); i++)
+    {
+      state->has_host |= e->ops[i].issue_ns > 0 || e->ops[i].kind == SC_OP_HOST_WAIT;
+      if (e->ops[i].kind == SC_OP_HOST_WAIT && state->next_sync == SC_NONE)
+        state->next_sync = i;
+    }
+}
+
+static void
+actor_init (Engine *e, guint32 actor)
+{
+  const ScProgram *const p = e->program;
+  const ScActor *const def = &e->actors[actor];
+  Actor *const state = &e->states[actor];
+  state->shift = sc_actor_shift (def);
+  state->event_shift = def->event_shift;
+  state->call_ids = def->first_call != SC_NONE ? &g_array_index (p->call_ids, guint32, def->first_call) : NULL;
+  state->queue_head = queue_seek (e, def, def->first_stored);
+  host_init (e, actor);
+  for (guint32 s = 0; s < def->n_streams; s++)
+    {
+      Stream *const stream = &e->streams[def->first_stream + s];
+      stream->actor = actor;
+      stream->shift = state->shift;
+      stream->op = g_array_index (p->stream_first, guint32, def->first_stream + s);
+    }
+}
+
+/* Issue times of all stored ops. */
+static void
+prefix_init (Engine *e)
+{
+  e->prefix = g_new (ScTime, e->program->ops->len);
+  for (guint32 a = 0; a < e->program->actors->len; a++)
+    {
+      const ScActor *const def = &e->actors[a];
+      ScTime issued = 0;
+      for (guint32 i = def->first_stored; i < ops_end (def) && def->model == a; i++)
+        {
+          issued = MIN (issued + (ScTime) e->ops[i].issue_ns * 1000, e->limit);
+          e->prefix[i] = issued;
+        }
+    }
+}
+
 static void
 engine_init (Engine *e, const ScProgram *p)
 {
-  const guint32 n_ops = p->ops->len;
   *e = (Engine) { .program = p, .ops = (const ScOp *) (gconstpointer) p->ops->data,
                   .calls = (const ScCall *) (gconstpointer) p->calls->data,
                   .actors = (const ScActor *) (gconstpointer) p->actors->data };
@@ -757,9 +848,10 @@ engine_init (Engine *e, const ScProgram *p)
   e->flows = sc_flows_new ((const double *) (gconstpointer) p->links->data, p->links->len);
   sc_eventq_init (&e->queue);
   e->trace = g_new0 (ScTrace, 1);
-  e->trace->n_ops = n_ops;
-  e->trace->spans = g_new (ScSpan, MAX (n_ops, 1));
-  e->trace->ready = g_new (ScTime, MAX (n_ops, 1));
+  e->trace->n_ops = p->n_ops;
+  e->trace->n_call_ops = p->n_call_ops;
+  e->trace->spans = g_new (ScSpan, MAX (p->n_ops, 1));
+  e->trace->ready = g_new (ScTime, MAX (p->n_call_ops, 1));
   for (guint32 i = 0; i < p->n_events; i++)
     e->events[i] = (Event) { SC_TIME_NONE, SC_NONE, SC_NONE };
   for (guint32 i = 0; i < p->groups->len; i++)
@@ -768,40 +860,14 @@ engine_init (Engine *e, const ScProgram *p)
   gboolean any_host = FALSE, any_queue = FALSE;
   for (guint32 a = 0; a < p->actors->len; a++)
     {
-      const ScActor *const def = &e->actors[a];
-      Actor *const state = &e->states[a];
-      state->next_sync = SC_NONE;
-      state->queue_head = queue_seek (e, def, def->first_op);
-      any_queue |= def->one_queue;
-      for (guint32 i = def->first_op; i < def->first_op + def->n_ops; i++)
-        {
-          state->has_host |= e->ops[i].issue_ns > 0 || e->ops[i].kind == SC_OP_HOST_WAIT;
-          if (e->ops[i].kind == SC_OP_HOST_WAIT && state->next_sync == SC_NONE)
-            state->next_sync = i;
-        }
-      any_host |= state->has_host;
-      for (guint32 s = 0; s < def->n_streams; s++)
-        {
-          Stream *const stream = &e->streams[def->first_stream + s];
-          stream->actor = a;
-          stream->op = g_array_index (p->stream_first, guint32, def->first_stream + s);
-        }
+      actor_init (e, a);
+      any_queue |= e->actors[a].one_queue;
+      any_host |= e->states[a].has_host;
     }
   if (any_host)
-    {
-      e->prefix = g_new (ScTime, n_ops);
-      for (guint32 a = 0; a < p->actors->len; a++)
-        {
-          ScTime issued = 0;
-          for (guint32 i = e->actors[a].first_op; i < e->actors[a].first_op + e->actors[a].n_ops; i++)
-            {
-              issued = MIN (issued + (ScTime) e->ops[i].issue_ns * 1000, e->limit);
-              e->prefix[i] = issued;
-            }
-        }
-    }
+    prefix_init (e);
   if (any_queue)
-    e->started = g_new0 (guint8, n_ops);
+    e->started = g_new0 (guint8, p->n_ops);
 }
 
 static void
@@ -833,9 +899,9 @@ check_all_done (const Engine *e, GError **error)
         continue;
       g_set_error (error, SC_ENGINE_ERROR, SC_ENGINE_ERROR_DEADLOCK,
                    "deadlock: stream %u of actor %u can never pass its op %u, a %s %u",
-                   i - e->actors[s->actor].first_stream, s->actor, s->op,
+                   i - e->actors[s->actor].first_stream, s->actor, s->op + s->shift,
                    s->state == STREAM_EVENT ? "wait for event" : "call of group",
-                   s->state == STREAM_EVENT ? e->ops[s->op].arg : e->calls[e->ops[s->op].arg].group);
+                   s->state == STREAM_EVENT ? event_of (e, s->actor, &e->ops[s->op]) : e->calls[call_of (e, s->actor, &e->ops[s->op])].group);
       return FALSE;
     }
   for (guint32 a = 0; a < e->program->actors->len; a++)
@@ -844,8 +910,8 @@ check_all_done (const Engine *e, GError **error)
       if (op == SC_NONE)
         continue;
       g_set_error (error, SC_ENGINE_ERROR, SC_ENGINE_ERROR_DEADLOCK,
-                   "deadlock: the host of actor %u can never pass its op %u, a wait for event %u", a, op,
-                   e->ops[op].arg);
+                   "deadlock: the host of actor %u can never pass its op %u, a wait for event %u", a,
+                   op + e->states[a].shift, event_of (e, a, &e->ops[op]));
       return FALSE;
     }
   return TRUE;

@@ -23,7 +23,7 @@
 typedef enum
 {
   SC_OP_WORK,      /* value: duration in ps at full rate; arg: memory set applied when it starts, or SC_NONE */
-  SC_OP_CALL,      /* arg: call id */
+  SC_OP_CALL,      /* arg: call id; value: which of the actor's CALL ops it is, set by sc_program_add_op() */
   SC_OP_RECORD,    /* arg: event id; fires the event */
   SC_OP_WAIT,      /* arg: event id; holds the stream until the event has fired */
   SC_OP_MEM,       /* value: bytes, signed; tag: memory tag; instantaneous */
@@ -33,7 +33,7 @@ typedef enum
 /* Kinds of work that a running call may slow differently. */
 #define SC_N_HOLDS 3
 
-/* 32 bytes; 400,000 of them are a large step at kernel detail. */
+/* 32 bytes; a large step at kernel detail has 400,000 of them, the largest that is shipped 27 million. */
 typedef struct
 {
   gint64  value; /* see ScOpKind */
@@ -51,9 +51,15 @@ G_STATIC_ASSERT (sizeof (ScOp) == 32);
 
 typedef struct
 {
-  guint32  first_op, n_ops; /* range in ScProgram.ops, in program order */
+  guint32  first_op, n_ops; /* range of op ids, in program order: ScTrace.spans has them by id */
+  guint32  first_stored;    /* where its ops stand in ScProgram.ops: its own, or those of @model */
+  guint32  model;           /* an actor that does the same, whose ops it shares, or itself */
   guint32  n_streams;
   guint32  first_stream; /* global id of its stream 0 */
+  guint32  first_event;  /* events added since the actor was */
+  guint32  event_shift;  /* added to the event ids in the stored ops; wraps */
+  guint32  first_call;   /* sc_program_share_ops(): its calls are ScProgram.call_ids[first_call + arg]; else SC_NONE: arg is the id */
+  guint32  first_ready, n_calls; /* range in ScTrace.ready: one of each CALL op */
   gboolean one_queue;
 } ScActor;
 
@@ -95,7 +101,9 @@ typedef struct
 typedef struct
 {
   GArray  *actors;  /* ScActor */
-  GArray  *ops;     /* ScOp */
+  GArray  *ops;     /* ScOp, as stored: read them by sc_program_op() */
+  GArray  *call_ids; /* guint32, by ScActor.first_call */
+  GArray  *call_guess; /* guint32 [calls] while building: see program.c */
   GArray  *calls;   /* ScCall */
   GArray  *parts;   /* ScPart */
   GArray  *uses;    /* ScUse */
@@ -105,8 +113,10 @@ typedef struct
   GArray  *mem_sets;   /* guint32 [sets + 1]: set i is mem_deltas[mem_sets[i] .. mem_sets[i + 1]) */
   guint32  n_events;
   guint32  n_streams;
-  GArray  *last_on_stream; /* guint32 [n_streams] while building: last op of each stream */
-  GArray  *stream_first;   /* guint32 [n_streams]: first op of each stream, or SC_NONE */
+  guint32  n_ops;          /* ids of ops: more than are stored, where actors share them */
+  guint32  n_call_ops;     /* of them, CALL */
+  GArray  *last_on_stream; /* guint32 [n_streams]: last stored op of each stream, or SC_NONE */
+  GArray  *stream_first;   /* guint32 [n_streams]: first stored op of each stream, or SC_NONE */
 } ScProgram;
 
 ScProgram *sc_program_new (void);
@@ -138,6 +148,30 @@ guint32 sc_program_add_event (ScProgram *p);
 /* Appends an op to the actor added last, in program order.  Returns the op, to fill label, info and issue time in;
  * the pointer dies at the next append. */
 ScOp *sc_program_add_op (ScProgram *p, ScOpKind kind, guint8 stream, guint16 tag, guint32 arg, gint64 value);
+
+/* The actor added last is complete.  If an earlier complete one does the same, which is to have equal ops but for *which* calls and
+ * events they name, it keeps that one's ops and gives its own up: ranks of one pipeline stage differ in little else.  Their ids, and
+ * all that readers see of them, stay as they were.  No op may wait for an event of another actor.  TRUE if it shares. */
+gboolean sc_program_share_ops (ScProgram *p);
+
+/* From the place where an op of @actor is stored to its id; wraps. */
+static inline guint32
+sc_actor_shift (const ScActor *actor)
+{
+  return actor->first_op - actor->first_stored;
+}
+
+/* Op @id of @actor with all ids in it resolved: `next`, calls and events; `value` of a CALL: its place in ScTrace.ready. */
+ScOp sc_program_op (const ScProgram *p, const ScActor *actor, guint32 id);
+
+/* The actor of op @id.  A search: who knows the actor asks sc_program_op() at once. */
+const ScActor *sc_program_actor_of (const ScProgram *p, guint32 id);
+
+static inline ScOp
+sc_program_find_op (const ScProgram *p, guint32 id)
+{
+  return sc_program_op (p, sc_program_actor_of (p, id), id);
+}
 
 /* Makes room for @n_ops ops in all, so that adding them moves nothing. */
 void sc_program_reserve (ScProgram *p, guint32 n_ops);

@@ -15,9 +15,9 @@ typedef struct
 
 typedef struct
 {
-  ScSpan  *spans;  /* [n_ops]; every op has one: what deadlocks leaves no trace */
-  ScTime  *ready;  /* [n_ops]; CALL: see above; else equal to start.  One array per call op would be smaller, not simpler */
-  guint32  n_ops;
+  ScSpan  *spans;  /* [n_ops], by id; every op has one: what deadlocks leaves no trace */
+  ScTime  *ready;  /* [n_call_ops], by ScActor.first_ready: of CALLs; what is none is ready as it starts */
+  guint32  n_ops, n_call_ops;
   ScTime   end;    /* of the last op */
   guint64  n_events;   /* heap events processed */
   guint64  n_tasks;    /* ops and messages executed */
@@ -25,6 +25,13 @@ typedef struct
   double  *link_bytes; /* [n_links] streams x bytes that crossed each link */
   ScUsage *usage;      /* of the links over time; NULL unless asked for */
 } ScTrace;
+
+/* When op @id, which is @op as sc_program_op() says, had all it needed: see ScSpan. */
+static inline ScTime
+sc_trace_ready (const ScTrace *trace, guint32 id, const ScOp *op)
+{
+  return op->kind == SC_OP_CALL ? trace->ready[op->value] : trace->spans[id].start;
+}
 
 void sc_trace_free (ScTrace *trace);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScTrace, sc_trace_free)
