@@ -168,6 +168,8 @@ add_plan (const ScSummary *s, cJSON *workload)
   add_bool (o, "one_queue", p->one_queue);
   if (p->offload != SC_OFFLOAD_NONE)
     sc_json_add_text (o, "offload", sc_offload_word (p->offload));
+  if (p->offload_layers > 0)
+    add_unsigned (o, "offload_layers", p->offload_layers);
   if (p->cuda_graphs)
     add_bool (o, "cuda_graphs", TRUE);
   add_bool (o, "post_validation", p->post_validation);

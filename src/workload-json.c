@@ -57,7 +57,10 @@ static const ScChoice offloads[] = { { "none", SC_OFFLOAD_NONE, FALSE },
                                     { "optimizer", SC_OFFLOAD_OPTIMIZER, FALSE },
                                     { "params", SC_OFFLOAD_PARAMS, FALSE },
                                     { "both", SC_OFFLOAD_BOTH, FALSE },
-                                    { "optimizer+params+activations", 0, TRUE },
+                                    { "activations", SC_OFFLOAD_ACTIVATIONS, FALSE },
+                                    { "optimizer+activations", SC_OFFLOAD_OPTIMIZER | SC_OFFLOAD_ACTIVATIONS, FALSE },
+                                    { "params+activations", SC_OFFLOAD_PARAMS | SC_OFFLOAD_ACTIVATIONS, FALSE },
+                                    { "optimizer+params+activations", SC_OFFLOAD_BOTH | SC_OFFLOAD_ACTIVATIONS, FALSE },
                                     { NULL, 0, FALSE } };
 
 static const ScChoice grad_syncs[] = { { "last", SC_GRAD_SYNC_LAST, FALSE }, { "every", SC_GRAD_SYNC_EVERY, FALSE }, { NULL, 0, FALSE } };
@@ -372,7 +375,10 @@ static const ScField plan_fields[] = {
   { "shard_group", SC_FIELD_COUNT, .min = 2, .max = 8000000, .derived = "all data-parallel ranks", PLAN (shard_group),
     .help = "Ranks that share one sharded copy: hsdp, or an instance of the distributed optimizer" },
   { "offload", SC_FIELD_CHOICE, .choices = offloads, .fallback = "none", PLAN (offload),
-    .help = "What lives in host memory: optimizer states, whose step is then taken there, weights, or both" },
+    .help = "What lives in host memory: optimizer states, whose step is then taken there, weights, or both; and what layers save, between their forward and "
+            "their backward" },
+  { "offload_layers", SC_FIELD_COUNT, .min = 1, .max = 1000, .derived = "all but the last", PLAN (offload_layers),
+    .help = "With activations offloaded: of the first layers (Megatron's cpu_offloading_num_layers)" },
   { "extra", SC_FIELD_LATER, .help = "Whatever else a published row says" },
   { .key = NULL },
 };

@@ -93,6 +93,7 @@ static const ScFramework megatron_core = {
   .async_tp_backward = TRUE,
   .optimizer_bytes_per_param = 44,
   .fp32_main_grads = TRUE,
+  .activations = SC_ACTIVATIONS_LAYERS,
 };
 
 /* ---- PyTorch and what is built on it ---- */
@@ -125,6 +126,7 @@ static const ScFramework pytorch_eager = {
   .optimizer_bytes_per_param = FOREACH_ADAMW_BYTES,
   .buckets = SC_BUCKETS_TORCH,
   .fsdp = 2,
+  .activations = SC_ACTIVATIONS_HOOKS,
 };
 
 static const ScFramework fsdp1_eager = {
@@ -143,6 +145,7 @@ static const ScFramework fsdp1_eager = {
   .optimizer_bytes_per_param = FOREACH_ADAMW_BYTES,
   .buckets = SC_BUCKETS_TORCH,
   .fsdp = 1,
+  .activations = SC_ACTIVATIONS_HOOKS,
 };
 
 static const ScFramework torchtitan_eager = {
@@ -163,6 +166,7 @@ static const ScFramework torchtitan_eager = {
   .buckets = SC_BUCKETS_TORCH,
   .fsdp = 2,
   .fsdp_keeps_last = TRUE,
+  .activations = SC_ACTIVATIONS_HOOKS,
 };
 
 static const ScFramework torchtitan_compiled = {
@@ -189,6 +193,7 @@ static const ScFramework torchtitan_compiled = {
   .buckets = SC_BUCKETS_TORCH,
   .fsdp = 2,
   .fsdp_keeps_last = TRUE,
+  .activations = SC_ACTIVATIONS_HOOKS,
 };
 
 static const ScFramework llm_foundry = {

@@ -23,6 +23,14 @@ typedef enum
   SC_BUCKETS_DEEPSPEED, /* tensor by tensor as long as they fit */
 } ScBuckets;
 
+/* Who takes what layers save to the host, if anybody. */
+typedef enum
+{
+  SC_ACTIVATIONS_STAY,
+  SC_ACTIVATIONS_LAYERS, /* Transformer Engine, behind each layer (get_cpu_offload_context()) */
+  SC_ACTIVATIONS_HOOKS,  /* PyTorch's hooks on saved tensors (torchtune's OffloadActivations) */
+} ScActivations;
+
 typedef struct
 {
   const char *name;    /* "megatron-lm" */
@@ -61,6 +69,7 @@ typedef struct
   gboolean zero_all_reduces;   /* ZeRO 1 and 2 sum gradients whole on every rank */
 
   /* memory */
+  ScActivations activations;   /* saved tensors can live in host memory until backward */
   gboolean fp32_main_grads;    /* a contiguous gradient buffer lives for the whole run */
 } ScFramework;
 

@@ -143,7 +143,7 @@ sc_lower_data_end (Lower *l)
 gboolean
 sc_lower_by_units (const Lower *l, const ScSlot *slot, gboolean last)
 {
-  return unborn (l, slot, 0) != NULL || (l->sharding->steps->by_units != NULL && l->sharding->steps->by_units (l, slot, last));
+  return unborn (l, slot, 0) != NULL || sc_lower_offloads_activations (l->plan) || (l->sharding->steps->by_units != NULL && l->sharding->steps->by_units (l, slot, last));
 }
 
 gboolean

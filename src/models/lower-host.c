@@ -10,13 +10,13 @@
 gboolean
 sc_lower_offloads_optimizer (const Lower *l)
 {
-  return l->plan->offload == SC_OFFLOAD_OPTIMIZER || l->plan->offload == SC_OFFLOAD_BOTH;
+  return (l->plan->offload & SC_OFFLOAD_OPTIMIZER) != 0;
 }
 
 gboolean
 sc_lower_offloads_params (const Lower *l)
 {
-  return l->plan->offload == SC_OFFLOAD_PARAMS || l->plan->offload == SC_OFFLOAD_BOTH;
+  return (l->plan->offload & SC_OFFLOAD_PARAMS) != 0;
 }
 
 /* GPUs of this rank's node that the job has, from the node's first GPU on. */

@@ -118,6 +118,8 @@ typedef struct Lower
   GArray  *born;            /* guint8 [chunks x (layers + 2)]: units whose gradients are held until the step ends */
   double   born_bytes;
   gpointer shard;           /* what the strategy keeps */
+  guint    away;            /* lower-activations.c: layers whose saved tensors are on the host ... */
+  guint32  trip;            /* ... and the event behind the copy that is on its way, or SC_NONE */
   guint32  copied_out;      /* event behind the last copy to the host, or SC_NONE */
 } Lower;
 
@@ -216,6 +218,12 @@ gboolean sc_lower_offloads_params (const Lower *l);
 void sc_lower_put_host_copy (Lower *l, gboolean in, const char *name, double bytes); /* on the stream for its direction */
 void sc_lower_put_out (Lower *l, ScStreamKind after, const char *name, double bytes); /* to the host, behind what is on @after */
 void sc_lower_put_host_step (Lower *l, double owned);
+
+/* lower-activations.c: what layers save, in host memory between forward and backward */
+gboolean sc_lower_offloads_activations (const ScPlan *plan);
+void sc_lower_activations_begin (Lower *l);
+void sc_lower_activations_before_unit (Lower *l, const ScSlot *slot, guint unit);
+void sc_lower_activations_after_unit (Lower *l, const ScSlot *slot, guint unit);
 
 /* ... of strategies with buckets: steps and what they are made of */
 guint32 sc_lower_data_comm (const Lower *l, gboolean experts); /* SC_NONE: there is nobody to share with */

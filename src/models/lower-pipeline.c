@@ -10,10 +10,12 @@ put_unit (Lower *l, const ScSlot *slot, guint unit, const Priced *priced, gboole
 {
   const guint phase = slot->pass == SC_PASS_FORWARD ? 0 : slot->pass == SC_PASS_WEIGHT ? 3 : 1;
   sc_lower_before_unit (l, slot, unit, last);
+  sc_lower_activations_before_unit (l, slot, unit);
   if (sc_lower_by_products (l))
     sc_lower_put_pass (l, priced, phase);
   else
     sc_lower_put_unit (l, priced, phase);
+  sc_lower_activations_after_unit (l, slot, unit);
   sc_lower_after_unit (l, slot, unit, last);
 }
 

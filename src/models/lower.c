@@ -110,6 +110,12 @@ activations_of (const GArray *items)
 }
 
 double
+sc_step_items_saved (const ScStepItems *s, guint kind)
+{
+  return activations_of (s->layers[kind].pass[SC_PASS_FORWARD]);
+}
+
+double
 sc_step_items_held (const ScStepItems *s)
 {
   const double saved = activations_of (s->layers[0].pass[SC_PASS_FORWARD]);
@@ -500,6 +506,7 @@ lower_class (Lower *l, guint32 class_id)
   sc_program_add_actor (l->p, SC_N_STREAMS, l->plan->one_queue);
   put_states (l);
   sc_lower_data_begin (l);
+  sc_lower_activations_begin (l);
   sc_lower_put_slots (l);
   put_finish (l);
   put_weight_casts (l);
@@ -594,17 +601,26 @@ cuts_backwards (const ScLowerInput *in)
          && in->workload->framework->buckets != SC_BUCKETS_MEGATRON;
 }
 
+/* Do units stand apart at every level of detail, since something happens between them? */
+static gboolean
+stand_apart (const ScLowerInput *in)
+{
+  const ScPlan *const p = &in->workload->plan;
+  return sc_sharding_of (p->sharding, in->workload->framework)->steps->unit_ops != NULL || sc_lower_offloads_activations (p);
+}
+
 /* Ops of a unit in one micro-batch, with what the strategy does between its parts. */
 static double
 estimate_unit (const ScLowerInput *in, const ScPassItems *items)
 {
   const ScShardingSteps *const steps = sc_sharding_of (in->workload->plan.sharding, in->workload->framework)->steps;
-  const double few = in->detail == SC_DETAIL_LAYER || steps->unit_ops != NULL ? 6 : 0; /* a merged pass */
+  const double few = in->detail == SC_DETAIL_LAYER || stand_apart (in) ? 6 : 0; /* a merged pass */
   const gboolean kernels = in->detail == SC_DETAIL_KERNEL || steps->inside;
   const double forward = kernels ? estimate_pass (items->pass[SC_PASS_FORWARD]) : few;
   const double backward = kernels || cuts_backwards (in) ? estimate_passes (items) - estimate_pass (items->pass[SC_PASS_FORWARD]) : few;
   const double added = steps->unit_ops != NULL ? steps->unit_ops (&in->workload->plan, count_products (items->pass[SC_PASS_FORWARD])) : 0;
-  return forward + backward + added;
+  const double copies = sc_lower_offloads_activations (&in->workload->plan) ? 15 : 0; /* out and in */
+  return forward + backward + added + copies;
 }
 
 /* Buckets of one rank in a step. */
@@ -620,8 +636,7 @@ sc_lower_estimate (const ScLowerInput *in)
 {
   const ScStepItems *const s = in->items;
   const ScPlan *const p = &in->workload->plan;
-  const gboolean apart = sc_sharding_of (p->sharding, in->workload->framework)->steps->unit_ops != NULL;
-  const double whole = in->detail == SC_DETAIL_STAGE && !apart ? 12 : 0; /* two merged passes */
+  const double whole = in->detail == SC_DETAIL_STAGE && !stand_apart (in) ? 12 : 0; /* two merged passes */
   const double embedding = estimate_unit (in, &s->embedding), head = estimate_unit (in, &s->head);
   g_autofree double *layer = g_new (double, s->kinds->n);
   for (guint k = 0; k < s->kinds->n; k++)

@@ -31,6 +31,8 @@ ScStepItems *sc_step_items_new (const ScWorkload *workload);
 
 /* Share of a micro-batch's activations that input gradients leave to the weight gradients, in the layers of the first kind. */
 double       sc_step_items_held (const ScStepItems *items);
+/* Bytes that a layer of this kind saves for its backward. */
+double       sc_step_items_saved (const ScStepItems *items, guint kind);
 void         sc_step_items_free (ScStepItems *items);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScStepItems, sc_step_items_free)
 

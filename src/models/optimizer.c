@@ -179,7 +179,7 @@ sc_optimizer_step (const ScLayerShape *shape, double held, double owned, const G
   const ScOptimizerRow *const row = sc_optimizer_row (p.plan->optimizer);
   const double norm = 4;
   sc_pass_operation (&p, "gradient norm", SC_OP_GRADIENT_NORM, norm * owned, 0);
-  if (p.plan->offload != SC_OFFLOAD_OPTIMIZER && p.plan->offload != SC_OFFLOAD_BOTH) /* not on the host */
+  if ((p.plan->offload & SC_OFFLOAD_OPTIMIZER) == 0) /* not on the host */
     {
       put_rest (&p, rest_bytes (&p, norm) * owned);
       const double matrix = matrices != NULL ? sc_matrices_params (matrices, FALSE) + sc_matrices_params (matrices, TRUE) : 0;
@@ -205,7 +205,7 @@ sc_optimizer_check (const ScWorkload *workload, GError **error)
 {
   const ScPlan *const p = &workload->plan;
   const ScOptimizerRow *const row = sc_optimizer_row (p->optimizer);
-  if (p->optimizer != SC_OPTIMIZER_ADAM && (p->offload == SC_OFFLOAD_OPTIMIZER || p->offload == SC_OFFLOAD_BOTH))
+  if (p->optimizer != SC_OPTIMIZER_ADAM && (p->offload & SC_OFFLOAD_OPTIMIZER) != 0)
     return sc_sharding_fail (error, "/plan/optimizer: found %s with offload %s, expected adam: the host's step is Adam's", row->name, sc_offload_word (p->offload));
   if (row->newton_schulz == 0)
     return TRUE;

@@ -500,7 +500,7 @@ fsdp_by_units (const Lower *l, const ScSlot *slot, gboolean last)
 static double
 fsdp_unit_ops (const ScPlan *plan, double products)
 {
-  const gboolean offload = plan->offload != SC_OFFLOAD_NONE;
+  const gboolean offload = (plan->offload & SC_OFFLOAD_BOTH) != 0;
   const double gather = offload ? 17 : 12, reduction = (offload ? 19 : 14) + (plan->sharding == SC_SHARDING_HSDP ? 5 : 0), sum = 3;
   const guint gathers = plan->sharding != SC_SHARDING_FSDP_GRAD_OP ? 2 : plan->pp > 1 ? 0 : 1;
   (void) products;

@@ -464,7 +464,7 @@ zero3_by_products (const Lower *l)
 static double
 zero3_unit_ops (const ScPlan *plan, double products)
 {
-  const gboolean from_host = plan->offload == SC_OFFLOAD_PARAMS || plan->offload == SC_OFFLOAD_BOTH;
+  const gboolean from_host = (plan->offload & SC_OFFLOAD_PARAMS) != 0;
   const double reduction = plan->zero.quantized_gradients > 0 ? 14 : 4;
   return 6 + ((from_host ? 24 : 12) + reduction) * products; /* a gather for forward and one for backward */
 }

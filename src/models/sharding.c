@@ -225,23 +225,64 @@ check_keys (const ScWorkload *workload, GError **error)
 const char *
 sc_offload_word (ScOffload offload)
 {
-  static const char *const words[] = { "none", "optimizer", "params", "both" };
+  static const char *const words[] = {
+    "none", "optimizer", "params", "both", "activations", "optimizer+activations", "params+activations", "optimizer+params+activations",
+  };
+  G_STATIC_ASSERT (G_N_ELEMENTS (words) == SC_N_OFFLOADS);
   return words[offload];
 }
 
+/* Saved tensors on the host, as Transformer Engine does it for Megatron-LM (transformer_config.py says what does not go with it), and as hooks on
+ * saved tensors do it in PyTorch (torchtune's OffloadActivations). */
 static gboolean
-check_offload (const ScPlan *plan, GError **error)
+check_activations (const ScWorkload *workload, GError **error)
 {
+  const ScPlan *const plan = &workload->plan;
+  const ScFramework *const fw = workload->framework;
+  const char *const word = sc_offload_word (plan->offload);
+  if ((plan->offload & SC_OFFLOAD_ACTIVATIONS) == 0)
+    return plan->offload_layers == 0
+           || sc_sharding_fail (error, "/plan/offload_layers: found %u with offload %s, expected activations", plan->offload_layers, word);
+  if (fw->activations == SC_ACTIVATIONS_STAY)
+    return sc_sharding_fail (error, "/plan/offload: found %s with %s %s, which cannot, expected another framework (megatron-core, pytorch, torchtitan)", word,
+                             fw->name, fw->version);
+  if (plan->offload_layers == 0 || plan->offload_layers >= workload->model.layers)
+    return sc_sharding_fail (error, "/plan/offload_layers: found %u, expected 1 to %u, all layers but the last: its backward comes at once", plan->offload_layers,
+                             workload->model.layers - 1);
+  if (fw->activations == SC_ACTIVATIONS_HOOKS && plan->offload_layers != workload->model.layers - 1)
+    return sc_sharding_fail (error, "/plan/offload_layers: found %u with %s, expected none: hooks on saved tensors take those of all layers", plan->offload_layers,
+                             fw->name);
+  if (plan->pp > 1)
+    return sc_sharding_fail (error, "/plan/offload: found %s with pp %u, expected pp 1: Megatron-LM refuses pipelines, torchtune has none", word, plan->pp);
+  if (strcmp (plan->schedule, "none") != 0 && strcmp (plan->schedule, "1f1b") != 0)
+    return sc_sharding_fail (error, "/plan/schedule: found %s with offload %s, expected none: each forward is followed by its backward", plan->schedule, word);
+  if (plan->cuda_graphs)
+    return sc_sharding_fail (error, "/plan/cuda_graphs: found true with offload %s, expected false: copies to the host are not captured", word);
+  if (fw->activations == SC_ACTIVATIONS_LAYERS && plan->recompute != SC_RECOMPUTE_NONE)
+    return sc_sharding_fail (error, "/plan/recompute: found with offload %s, expected none: Megatron-LM does one or the other", word);
+  if (plan->recompute != SC_RECOMPUTE_NONE && (plan->recompute != SC_RECOMPUTE_FULL || (plan->recompute_method == SC_RECOMPUTE_UNIFORM && plan->recompute_layers > 1)))
+    return sc_sharding_fail (error, "/plan/recompute: found with offload %s, expected none or full, layer by layer: what else is kept does not pass the hooks on saved "
+                                    "tensors", word);
+  return TRUE;
+}
+
+static gboolean
+check_offload (const ScWorkload *workload, GError **error)
+{
+  const ScPlan *const plan = &workload->plan;
   const char *const word = sc_offload_word (plan->offload);
   const ScShardingRow *const row = sc_sharding_row (plan->sharding);
-  if (plan->offload == SC_OFFLOAD_NONE)
+  const guint states = plan->offload & SC_OFFLOAD_BOTH;
+  if (!check_activations (workload, error))
+    return FALSE;
+  if (states == SC_OFFLOAD_NONE)
     return TRUE;
   if (!row->optimizer)
     return sc_sharding_fail (error, "/plan/offload: found %s with sharding none, expected a strategy that shares the optimizer out", word);
-  if (plan->offload != SC_OFFLOAD_OPTIMIZER && !row->weights)
+  if (states != SC_OFFLOAD_OPTIMIZER && !row->weights)
     return sc_sharding_fail (error, "/plan/offload: found %s with sharding %s, expected optimizer: its weights are whole on every GPU", word,
                              row->name);
-  if (plan->offload != SC_OFFLOAD_BOTH && row->fp32_weights)
+  if (states != SC_OFFLOAD_BOTH && row->fp32_weights)
     return sc_sharding_fail (error, "/plan/offload: found %s with sharding %s, expected both: FSDP's optimizer updates the weights where they are",
                              word, row->name);
   return TRUE;
@@ -282,7 +323,7 @@ sc_sharding_check (const ScWorkload *workload, GError **error)
   if (plan->overlap_param && plan->sharding == SC_SHARDING_NONE)
     return sc_sharding_fail (error, "/plan/overlap_param: found true with sharding none, expected zero1 or distributed-optimizer: "
                                     "without it no parameter is gathered");
-  if (!check_unused (workload, error) || !check_keys (workload, error) || !check_offload (plan, error) || !check_pairs (workload, error))
+  if (!check_unused (workload, error) || !check_keys (workload, error) || !check_offload (workload, error) || !check_pairs (workload, error))
     return FALSE;
   if (row->check != NULL)
     return row->check (workload, error);

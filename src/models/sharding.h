@@ -35,7 +35,7 @@ const ScShardingRow *sc_sharding_of (ScSharding sharding, const ScFramework *fra
 guint64 sc_sharding_bucket_params (const ScPlan *plan, const ScFramework *framework);
 #define SC_DDP_FIRST_BUCKET_BYTES 1048576 /* PyTorch's first bucket, so that something is on its way early */
 
-const char *sc_offload_word (ScOffload offload); /* "none", "optimizer", "params", "both" */
+const char *sc_offload_word (ScOffload offload); /* "none", "optimizer", "params", "both", "activations", ... */
 
 /* DeepSpeed's defaults (deepspeed/runtime/zero/config.py). */
 void sc_zero_defaults (ScZero *zero, const ScFramework *framework);

@@ -172,6 +172,8 @@ sc_workload_complete (ScWorkload *workload, GError **error)
     plan->microbatch_group = plan->pp;
   if (plan->grad_dtype == SC_N_DTYPES)
     plan->grad_dtype = plan->dtype == SC_DTYPE_FP16 ? SC_DTYPE_FP16 : SC_DTYPE_FP32;
+  if ((plan->offload & SC_OFFLOAD_ACTIVATIONS) != 0 && plan->offload_layers == 0)
+    plan->offload_layers = workload->model.layers - 1;
   if (plan->bucket_params == 0)
     plan->bucket_params = sc_sharding_bucket_params (plan, workload->framework);
   return TRUE;
@@ -708,7 +710,7 @@ sc_workload_check_topology (const ScWorkload *workload, const ScTopology *topolo
                      device->name);
       if (plan->offload != SC_OFFLOAD_NONE && (device->h2d_bytes_per_s.value <= 0 || device->d2h_bytes_per_s.value <= 0))
         return fail (error, "/plan/offload: the file of the %s says neither h2d_bandwidth nor d2h_bandwidth", device->name);
-      if ((plan->offload == SC_OFFLOAD_OPTIMIZER || plan->offload == SC_OFFLOAD_BOTH) && type->host_memory_bytes_per_s.value <= 0)
+      if ((plan->offload & SC_OFFLOAD_OPTIMIZER) != 0 && type->host_memory_bytes_per_s.value <= 0)
         return fail (error, "/plan/offload: node type %s of %s has no host_memory_bandwidth", type->name, topology->name);
       if (plan->zero.quantized_gradients > 0 && plan->zero.quantized_gradients != type->gpus)
         return fail (error, "/plan/zero/quantized_gradients: found %u, expected the %u GPUs of node type %s of %s: DeepSpeed reduces over whole nodes first",

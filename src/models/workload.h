@@ -25,7 +25,15 @@ typedef enum
   SC_SHARDING_HSDP,
   SC_N_SHARDINGS
 } ScSharding; /* rows of models/sharding.h */
-typedef enum { SC_OFFLOAD_NONE, SC_OFFLOAD_OPTIMIZER, SC_OFFLOAD_PARAMS, SC_OFFLOAD_BOTH } ScOffload; /* what lives in host memory */
+typedef enum /* what lives in host memory: bits */
+{
+  SC_OFFLOAD_NONE,
+  SC_OFFLOAD_OPTIMIZER,
+  SC_OFFLOAD_PARAMS,
+  SC_OFFLOAD_BOTH,
+  SC_OFFLOAD_ACTIVATIONS, /* between forward and backward */
+  SC_N_OFFLOADS = 2 * SC_OFFLOAD_ACTIVATIONS
+} ScOffload;
 typedef enum { SC_GRAD_SYNC_LAST, SC_GRAD_SYNC_EVERY, SC_N_GRAD_SYNCS } ScGradSync; /* micro-batches whose gradients are reduced */
 typedef enum { SC_CP_RING, SC_CP_ALL_GATHER, SC_CP_A2A, SC_CP_HIERARCHICAL } ScCpComm;
 typedef struct ScPrecision ScPrecision; /* models/precision.h */
@@ -176,6 +184,7 @@ typedef struct
   guint       reshard_after_forward; /* FSDP: ranks that share what forward gathered; 0: all of the shard group */
   ScZero      zero;
   ScOffload   offload;
+  guint       offload_layers;    /* ACTIVATIONS: of the first layers; default all but the last */
   ScRankOrder rank_order;
   gboolean    post_validation;   /* no rank waits for the gradient norm before its optimizer step */
   gboolean    one_queue;         /* CUDA_DEVICE_MAX_CONNECTIONS=1 */
