@@ -5,12 +5,16 @@
 #include "library.h"
 #include "validate-collectives.h"
 #include "validate-kernels.h"
+#include "validate-runs.h"
 #include "validate-schedules.h"
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct
 {
-  char *rows, *filter, *format, *hold_out;
+  char **rows; /* NULL-ended, or NULL */
+  char *filter, *format, *hold_out;
   gint jobs;
   gboolean check;
 } ValidateOptions;
@@ -18,12 +22,24 @@ typedef struct
 static void
 validate_options_clear (ValidateOptions *options)
 {
-  g_free (options->rows);
+  g_strfreev (options->rows);
   g_free (options->filter);
   g_free (options->format);
   g_free (options->hold_out);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (ValidateOptions, validate_options_clear)
+
+/* The only --rows there is, @otherwise without one; NULL: there are several. */
+static const char *
+only_rows (const ValidateOptions *options, const char *otherwise, GError **error)
+{
+  if (options->rows == NULL)
+    return otherwise;
+  if (options->rows[1] == NULL)
+    return options->rows[0];
+  sc_cmd_fail_usage ("validate", error, "--rows: found %u files, expected one: several are for runs and memory", g_strv_length (options->rows));
+  return NULL;
+}
 
 /* ---- Collectives ---- */
 
@@ -73,7 +89,8 @@ validate_collectives (const ValidateOptions *options, GString *out, GError **err
   if (options->jobs < 0)
     return sc_cmd_fail_usage ("validate", error, "--jobs: found %d, expected 0 (one for each processor) or more", options->jobs);
   g_auto (GStrv) ignored = NULL;
-  g_autoptr (GPtrArray) sweeps = sc_sweeps_load (options->rows != NULL ? options->rows : "collectives", &ignored, error);
+  const char *const file = only_rows (options, "collectives", error);
+  g_autoptr (GPtrArray) sweeps = file != NULL ? sc_sweeps_load (file, &ignored, error) : NULL;
   if (sweeps == NULL || (options->filter != NULL && !keep_matching (sweeps, options->filter, error)))
     return FALSE;
   g_autoptr (ScSystems) systems = sc_systems_load ("systems", error);
@@ -152,7 +169,8 @@ validate_kernels (const ValidateOptions *options, GString *out, GError **error)
     return sc_cmd_fail_usage ("validate", error, "--hold-out: found \"%s\", expected point, shape, software, gpu or none", options->hold_out);
   if (options->jobs != 0)
     return sc_cmd_fail_usage ("validate", error, "--jobs is for collectives: kernels take a second");
-  g_autoptr (ScKernelRows) rows = options->rows != NULL ? sc_kernel_rows_load (options->rows, error) : sc_kernel_rows_shipped (error);
+  const char *const file = only_rows (options, "", error);
+  g_autoptr (ScKernelRows) rows = file == NULL ? NULL : *file != '\0' ? sc_kernel_rows_load (file, error) : sc_kernel_rows_shipped (error);
   if (rows == NULL || (options->filter != NULL && !keep_matching_rows (rows, options->filter, error)))
     return FALSE;
   g_autoptr (ScKernelsResult) result = sc_validate_kernels (rows, (ScHoldOutRule) rule, error);
@@ -185,7 +203,8 @@ validate_schedules (const ValidateOptions *options, GString *out, GError **error
     return FALSE;
   g_autofree char *file = NULL;
   gsize length = 0;
-  g_autofree char *text = sc_library_load (SC_KIND_MEASUREMENTS, options->rows != NULL ? options->rows : "schedules", &file, &length, error);
+  const char *const rows = only_rows (options, "schedules", error);
+  g_autofree char *text = rows != NULL ? sc_library_load (SC_KIND_MEASUREMENTS, rows, &file, &length, error) : NULL;
   if (text == NULL)
     return FALSE;
   g_autoptr (ScSchedulesResult) result = sc_validate_schedules (file, text, length, filter, error);
@@ -201,6 +220,61 @@ validate_schedules (const ValidateOptions *options, GString *out, GError **error
   return FALSE;
 }
 
+/* ---- Runs and memory ---- */
+
+static void
+show_progress (guint done, guint all, gpointer data G_GNUC_UNUSED)
+{
+  if (done == all)
+    fprintf (stderr, "\r%*s\r", 40, "");
+  else if (done % 16 == 0)
+    fprintf (stderr, "\r%u of %u rows", done, all);
+}
+
+static gboolean
+validate_rows (const ValidateOptions *options, gboolean memory, GString *out, GError **error)
+{
+  const ScRunsFormat *format = sc_runs_formats ();
+  while (options->format != NULL && format->name != NULL && strcmp (format->name, options->format) != 0)
+    format++;
+  if (format->name == NULL)
+    return sc_cmd_fail_usage ("validate", error, "--format: found \"%s\", expected text, csv, json or markdown", options->format);
+  if (options->hold_out != NULL)
+    return sc_cmd_fail_usage ("validate", error, "--hold-out is for kernels");
+  if (options->check)
+    return sc_cmd_fail_usage ("validate", error, "--check is for collectives, kernels and schedules");
+  if (options->jobs < 0)
+    return sc_cmd_fail_usage ("validate", error, "--jobs: found %d, expected 0 (one for each processor) or more", options->jobs);
+  if (options->rows == NULL)
+    return sc_cmd_fail_usage ("validate", error, "--rows: missing, expected a file of published runs");
+  g_autoptr (ScRows) rows = sc_rows_new ();
+  for (char **file = options->rows; *file != NULL; file++)
+    if (!sc_rows_load (rows, *file, error))
+      return FALSE;
+  g_autoptr (ScSystems) systems = sc_systems_load ("systems", error);
+  if (systems == NULL)
+    return FALSE;
+  const ScRunsOptions how = { .filter = options->filter, .jobs = (guint) options->jobs, .memory = memory,
+                              .progress = isatty (STDERR_FILENO) ? show_progress : NULL };
+  g_autoptr (ScRunsResult) result = sc_validate_runs (rows, systems, &how);
+  if (result->runs->len == 0)
+    return sc_cmd_fail_usage ("validate", error, "--filter: \"%s\" leaves no row", options->filter);
+  format->write (result, memory, out);
+  return TRUE;
+}
+
+static gboolean
+validate_runs (const ValidateOptions *options, GString *out, GError **error)
+{
+  return validate_rows (options, FALSE, out, error);
+}
+
+static gboolean
+validate_memory (const ValidateOptions *options, GString *out, GError **error)
+{
+  return validate_rows (options, TRUE, out, error);
+}
+
 /* ---- The command ---- */
 
 /* One row for each part of the model that measurements are held against. */
@@ -208,16 +282,18 @@ static const struct
 {
   const char *name;
   gboolean (*validate) (const ValidateOptions *options, GString *out, GError **error);
-} subjects[] = { { "collectives", validate_collectives }, { "kernels", validate_kernels }, { "schedules", validate_schedules } };
+} subjects[] = { { "collectives", validate_collectives }, { "kernels", validate_kernels }, { "schedules", validate_schedules },
+               { "runs", validate_runs },               { "memory", validate_memory } };
 
 static ScStatus
 run (const ScCommand *command, int argc, char **argv, GString *out, GError **error)
 {
   g_auto (ValidateOptions) options = { .rows = NULL };
   const GOptionEntry entries[] = {
-    { "rows", 'r', 0, G_OPTION_ARG_FILENAME, &options.rows, "Measurements in place of the shipped ones; - for standard input", "FILE" },
+    { "rows", 'r', 0, G_OPTION_ARG_FILENAME_ARRAY, &options.rows, "Measurements in place of the shipped ones; - for standard input; runs, memory: repeatable", "FILE" },
     { "filter", 0, 0, G_OPTION_ARG_FILENAME, &options.filter,
-      "Only those whose GPU, software, source, id, collective, fabric, version or note matches", "REGEX" },
+      "Only those whose GPU, software, source, id, collective, fabric, version or note matches; runs, memory: whose id, group or source holds this text",
+      "REGEX" },
     { "hold-out", 0, 0, G_OPTION_ARG_FILENAME, &options.hold_out,
       "kernels: what a prediction must not see: point (the default), shape, software, gpu or none", "WHAT" },
     { "format", 'f', 0, G_OPTION_ARG_FILENAME, &options.format, "text (the default), csv, json or markdown", "NAME" },
@@ -255,7 +331,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
 const ScCommand sc_cmd_validate = {
   .name = "validate",
   .summary = "Hold parts of the model against published measurements",
-  .usage = "collectives | kernels | schedules",
+  .usage = "collectives | kernels | schedules | runs | memory",
   .help = "collectives: sweeps of nccl-tests and alike.  Each line of FILE is a JSON object with collective, gpu, gpus, nodes,\n"
           "gpus_per_node, fabric (in words), nccl, algo (what was forced) and rows, [[bytes, microseconds], ...]; keys of\n"
           "others are ignored.  The system follows from the words for GPU and fabric and the number of nodes, unless the\n"
@@ -268,6 +344,9 @@ const ScCommand sc_cmd_validate = {
           "own shape; --hold-out leaves out more: the layer's whole shape, its software, or all that was measured on its GPU.\n"
           "schedules: runs of one model and batch by several pipeline schedules, each a JSON object with model, seq, software, cluster,\n"
           "plan (with profiled_ms, or extra.profiled_ms as published tables have it) and measured (samples_per_s_per_gpu or step_s,\n"
-          "bubble_fraction), or several with \"runs\", an array of what differs.  Each is forecast with its own times of passes and with ours.",
+          "bubble_fraction), or several with \"runs\", an array of what differs.  Each is forecast with its own times of passes and with ours.\n"
+          "runs: published runs of training, each a JSON object with model, seq, software, cluster, plan and measured (step_s or tokens a second,\n"
+          "peaks of memory in GiB, oom); null is what the source does not say.  Each is forecast on the machines that its words stand for, and\n"
+          "what was skipped is listed with the reason.  memory: the same rows by their peaks, kind by kind and rank by rank.",
   .run = run,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* systems-json.c - rules from words to systems, and what the words say about network ports. */
 #include "systems-json.h"
+#include "device-json.h"
 #include "library.h"
 #include "models/nccl.h"
 #include "topology-json.h"
@@ -296,14 +297,14 @@ matches (GRegex *regex, const char *text)
 }
 
 static const Rule *
-find_rule (const ScSystems *systems, const ScSweep *sweep)
+find_rule (const ScSystems *systems, const ScSystemWords *words)
 {
   for (guint i = 0; i < systems->rules->len; i++)
     {
       const Rule *rule = g_ptr_array_index (systems->rules, i);
-      if (sweep->nodes >= rule->nodes.min && sweep->nodes <= rule->nodes.max && sweep->gpus_per_node >= rule->gpus_per_node.min
-          && sweep->gpus_per_node <= rule->gpus_per_node.max && matches (rule->gpu, sweep->gpu) && matches (rule->fabric, sweep->fabric)
-          && matches (rule->note, sweep->note))
+      if (words->nodes >= rule->nodes.min && words->nodes <= rule->nodes.max && words->gpus_per_node >= rule->gpus_per_node.min
+          && words->gpus_per_node <= rule->gpus_per_node.max && matches (rule->gpu, words->gpu) && matches (rule->fabric, words->fabric)
+          && matches (rule->note, words->note))
         return rule;
     }
   return NULL;
@@ -328,14 +329,14 @@ as_strv (GPtrArray *set)
 
 /* What the fabric's words say of the ports of @type's nodes. */
 static void
-add_nics (const ScSystems *systems, const ScSweep *sweep, const ScNodeType *type, GPtrArray *set)
+add_nics (const ScSystems *systems, const ScSystemWords *words, const ScNodeType *type, GPtrArray *set)
 {
-  const char *words = sweep->fabric != NULL ? sweep->fabric : "";
+  const char *const fabric = words->fabric != NULL ? words->fabric : "";
   const Transport *transport = NULL;
   for (guint i = 0; i < systems->transports->len && transport == NULL; i++)
     {
       const Transport *t = g_ptr_array_index (systems->transports, i);
-      if (matches (t->words, words))
+      if (matches (t->words, fabric))
         transport = t;
     }
   if (transport == NULL)
@@ -345,13 +346,14 @@ add_nics (const ScSystems *systems, const ScSweep *sweep, const ScNodeType *type
   g_ptr_array_add (set, g_strdup_printf ("topology.node_types.%s.nics.latency=\"%s\"", type->name, latency));
   guint count;
   double gbit_per_s;
-  if (!sc_nics_of_words (words, type->gpus, &count, &gbit_per_s) || gbit_per_s <= 0)
+  if (!sc_nics_of_words (fabric, words->whole_nodes ? words->gpus_per_node : type->gpus, &count, &gbit_per_s) || gbit_per_s <= 0)
     return;
   double bytes_per_s = gbit_per_s / 8 * 1e9 * transport->share;
-  if (count > type->gpus) /* ports of one GPU count as one */
+  const guint gpus = words->whole_nodes ? words->gpus_per_node : type->gpus;
+  if (count > gpus) /* ports of one GPU count as one */
     {
-      bytes_per_s *= (double) count / type->gpus;
-      count = type->gpus;
+      bytes_per_s *= (double) count / gpus;
+      count = gpus;
     }
   if (count > 0)
     g_ptr_array_add (set, g_strdup_printf ("topology.node_types.%s.nics.count=%u", type->name, count));
@@ -361,40 +363,51 @@ add_nics (const ScSystems *systems, const ScSweep *sweep, const ScNodeType *type
 
 /* "nccl-2.23": the row that stands for what the sweep was measured with. */
 static const char *
-nccl_of (const ScSweep *sweep, const ScNodeType *type)
+nccl_of (const ScSystemWords *words, const ScNodeType *type)
 {
-  const ScNcclVersion *version = sc_nccl_version_of (sweep->nccl);
+  const ScNcclVersion *version = sc_nccl_version_of (words->nccl);
   if (version != NULL)
     return sc_nccl_version_name (version);
   return g_strcmp0 (type->device->family, "blackwell") == 0 ? NCCL_UNSAID_BLACKWELL : NCCL_UNSAID;
 }
 
-gboolean
-sc_systems_find (const ScSystems *systems, const ScSweep *sweep, ScSystem *ret, GError **error)
+/* Nodes of the GPUs that were named, and as many in each. */
+static void
+add_device (const ScSystemWords *words, const ScNodeType *type, GPtrArray *set)
 {
-  const Rule *rule = find_rule (systems, sweep);
-  if (rule == NULL && sweep->topology == NULL)
+  if (words->device != NULL && !sc_device_is_called (type->device, words->device))
+    g_ptr_array_add (set, g_strdup_printf ("topology.node_types.%s.gpu=\"%s\"", type->name, words->device));
+  if (words->whole_nodes && words->nodes > 1 && type->gpus != words->gpus_per_node)
+    g_ptr_array_add (set, g_strdup_printf ("topology.node_types.%s.gpus=%u", type->name, words->gpus_per_node));
+}
+
+gboolean
+sc_systems_find (const ScSystems *systems, const ScSystemWords *words, ScSystem *ret, GError **error)
+{
+  const Rule *rule = find_rule (systems, words);
+  if (rule == NULL && words->topology == NULL)
     {
-      g_set_error (error, SC_INPUT_ERROR, SC_INPUT_ERROR_CONTENT, "no system is known for %s, %u of a node, %u node%s, \"%s\"", sweep->gpu,
-                   sweep->gpus_per_node, sweep->nodes, sweep->nodes == 1 ? "" : "s", sweep->fabric != NULL ? sweep->fabric : "");
+      g_set_error (error, SC_INPUT_ERROR, SC_INPUT_ERROR_CONTENT, "no system is known for %s, %u of a node, %u node%s, \"%s\"", words->gpu,
+                   words->gpus_per_node, words->nodes, words->nodes == 1 ? "" : "s", words->fabric != NULL ? words->fabric : "");
       return FALSE;
     }
   g_autoptr (GPtrArray) set = g_ptr_array_new_with_free_func (g_free);
-  if (sweep->topology == NULL)
+  if (words->topology == NULL)
     add_all (set, rule->set);
-  add_all (set, sweep->set);
-  const char *name = sweep->topology != NULL ? sweep->topology : rule->topology;
+  add_all (set, words->set);
+  const char *name = words->topology != NULL ? words->topology : rule->topology;
   g_auto (GStrv) first = as_strv (set);
   g_autoptr (ScTopology) base = sc_topology_load (name, first, NULL, error);
   if (base == NULL)
     return FALSE;
   const ScNodeType *type = &base->types[base->runs[0].type];
-  if (sweep->topology == NULL && rule->nics)
-    add_nics (systems, sweep, type, set);
-  if (base->n_runs == 1 && sweep->nodes > base->n_nodes)
-    g_ptr_array_add (set, g_strdup_printf ("topology.nodes.0.count=%u", sweep->nodes));
-  g_ptr_array_add (set, g_strdup_printf ("topology.collectives=%s", nccl_of (sweep, type)));
-  add_all (set, sweep->set); /* the sweep has the last word */
+  if (words->topology == NULL && rule->nics)
+    add_nics (systems, words, type, set);
+  if (base->n_runs == 1 && words->nodes > base->n_nodes)
+    g_ptr_array_add (set, g_strdup_printf ("topology.nodes.0.count=%u", words->nodes));
+  g_ptr_array_add (set, g_strdup_printf ("topology.collectives=%s", nccl_of (words, type)));
+  add_device (words, type, set);
+  add_all (set, words->set);
   g_auto (GStrv) all = as_strv (set);
   ScTopology *topology = sc_topology_load (name, all, NULL, error);
   if (topology == NULL)
@@ -402,4 +415,12 @@ sc_systems_find (const ScSystems *systems, const ScSweep *sweep, ScSystem *ret, 
   *ret = (ScSystem) { .family = rule != NULL ? rule->family : SC_FAMILY_OTHER, .topology_name = g_strdup (name),
                       .set = g_steal_pointer (&all), .topology = topology };
   return TRUE;
+}
+
+gboolean
+sc_systems_find_sweep (const ScSystems *systems, const ScSweep *sweep, ScSystem *ret, GError **error)
+{
+  const ScSystemWords words = { .gpu = sweep->gpu, .fabric = sweep->fabric, .note = sweep->note, .nodes = sweep->nodes, .gpus_per_node = sweep->gpus_per_node,
+                                .nccl = sweep->nccl, .topology = sweep->topology, .set = sweep->set };
+  return sc_systems_find (systems, &words, ret, error);
 }

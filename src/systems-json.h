@@ -42,8 +42,21 @@ typedef struct
 void sc_system_clear (ScSystem *system);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (ScSystem, sc_system_clear)
 
+/* What is said of a system.  NULL: nothing, likewise 0. */
+typedef struct
+{
+  const char *gpu, *fabric, *note; /* words, for the rules */
+  guint       nodes, gpus_per_node;
+  const char *nccl;                /* version of the library */
+  const char *topology;            /* names the system, in place of the rules */
+  char      **set;                 /* overrides with the last word */
+  const char *device;              /* stands in for the topology's GPU, where that is called otherwise */
+  gboolean    whole_nodes;         /* gpus_per_node is what a node has, not what a call uses of it */
+} ScSystemWords;
+
 /* FALSE: no rule fits, or the topology cannot be; @error says which.  *ret holds nothing then. */
-gboolean sc_systems_find (const ScSystems *systems, const ScSweep *sweep, ScSystem *ret, GError **error);
+gboolean sc_systems_find (const ScSystems *systems, const ScSystemWords *words, ScSystem *ret, GError **error);
+gboolean sc_systems_find_sweep (const ScSystems *systems, const ScSweep *sweep, ScSystem *ret, GError **error);
 
 /* Ports of the network that @words speak of: "8x NDR 400 Gb/s", "EFA 4x100 Gb/s per node", "one 400 Gb/s NIC per rank",
  * "IB HDR".  *ret_count 0: not said; *ret_gbit_per_s 0: not said.  FALSE: neither. */

@@ -256,7 +256,7 @@ validate_sweep (gpointer data, gpointer user_data)
   ScCommGroup group = { .protocol = SC_N_PROTOS };
   g_auto (ScSystem) system = { .topology = NULL };
   g_autoptr (GError) error = NULL;
-  const gboolean found = sc_systems_find (systems, r->sweep, &system, &error);
+  const gboolean found = sc_systems_find_sweep (systems, r->sweep, &system, &error);
   if (found)
     {
       r->family = system.family;

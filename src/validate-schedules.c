@@ -7,6 +7,7 @@
 #include "library.h"
 #include "models/forecast.h"
 #include "models/lower.h"
+#include "row-plan.h"
 #include "topology-json.h"
 #include "workload-json.h"
 
@@ -38,73 +39,6 @@ slowest_of (guint n)
 
 /* ---- a row of a table ---- */
 
-static const cJSON *
-at (const cJSON *object, const char *key)
-{
-  const cJSON *const item = cJSON_IsObject (object) ? cJSON_GetObjectItemCaseSensitive (object, key) : NULL;
-  return cJSON_IsNull (item) ? NULL : item;
-}
-
-static const char *
-text_at (const cJSON *object, const char *key)
-{
-  const cJSON *const item = at (object, key);
-  return cJSON_IsString (item) ? item->valuestring : NULL;
-}
-
-static double
-number_at (const cJSON *object, const char *key, double otherwise)
-{
-  const cJSON *const item = at (object, key);
-  return cJSON_IsNumber (item) ? item->valuedouble : otherwise;
-}
-
-static guint
-count_at (const cJSON *object, const char *key)
-{
-  return (guint) CLAMP (number_at (object, key, 1), 1, 8e6);
-}
-
-static void
-put_bool (cJSON *object, const char *key, gboolean value)
-{
-  cJSON_DeleteItemFromObjectCaseSensitive (object, key);
-  cJSON_AddBoolToObject (object, key, value);
-}
-
-/* What published tables say in words and under "extra", in the keys of a workload. */
-static void
-settle_extra (cJSON *row, cJSON *plan)
-{
-  static const struct
-  {
-    const char *published, *key;
-  } times[] = { { "T_F", "forward" }, { "T_B", "input" }, { "T_W", "weight" }, { "T_comm", "transfer" } };
-  g_autoptr (cJSON) extra = cJSON_DetachItemFromObjectCaseSensitive (plan, "extra");
-  const cJSON *const profile = at (extra, "profiled_ms");
-  if (profile != NULL && at (plan, "profiled_ms") == NULL)
-    {
-      cJSON_DeleteItemFromObjectCaseSensitive (plan, "profiled_ms");
-      cJSON *const o = cJSON_AddObjectToObject (plan, "profiled_ms");
-      for (guint i = 0; i < G_N_ELEMENTS (times); i++)
-        if (at (profile, times[i].published) != NULL)
-          cJSON_AddNumberToObject (o, times[i].key, number_at (profile, times[i].published, 0));
-    }
-  const char *const layers = text_at (extra, "stage_layers"), *const overlap = text_at (extra, "overlap_text"), *const schedule = text_at (plan, "schedule");
-  if (layers != NULL && strstr (layers, "first and last stage hold one layer fewer") != NULL)
-    {
-      put_bool (plan, "account_for_embedding", TRUE);
-      put_bool (plan, "account_for_loss", TRUE);
-    }
-  if (overlap == NULL || strstr (overlap, "post-validation") == NULL)
-    return;
-  if (schedule != NULL && g_str_has_prefix (schedule, "zb-"))
-    put_bool (plan, "post_validation", TRUE);
-  cJSON *const model = cJSON_GetObjectItemCaseSensitive (row, "model");
-  if (cJSON_IsObject (model)) /* the code that has it asserts it (sail-sg/zero-bubble-pipeline-parallelism): else the ends would wait for each other */
-    put_bool (model, "tied_embeddings", FALSE);
-}
-
 /* Model, sequence, software and plan of @row as a workload. */
 static ScWorkload *
 workload_of (const char *file, const cJSON *row, gboolean own, GError **error)
@@ -116,8 +50,8 @@ workload_of (const char *file, const cJSON *row, gboolean own, GError **error)
   json->root = cJSON_CreateObject ();
   cJSON_AddStringToObject (json->root, "name", "run");
   for (guint i = 0; kept[i] != NULL; i++)
-    if (at (row, kept[i]) != NULL)
-      cJSON_AddItemToObject (json->root, kept[i], cJSON_Duplicate (at (row, kept[i]), TRUE));
+    if (sc_row_at (row, kept[i]) != NULL)
+      cJSON_AddItemToObject (json->root, kept[i], cJSON_Duplicate (sc_row_at (row, kept[i]), TRUE));
   cJSON *const plan = cJSON_GetObjectItemCaseSensitive (json->root, "plan");
   if (own && plan != NULL)
     cJSON_DeleteItemFromObjectCaseSensitive (plan, "profiled_ms");
@@ -128,15 +62,15 @@ workload_of (const char *file, const cJSON *row, gboolean own, GError **error)
 static ScTopology *
 topology_of (const cJSON *row, guint gpus, char **set, char **ret_name, GError **error)
 {
-  const char *const name = text_at (row, "topology");
+  const char *const name = sc_row_text_at (row, "topology");
   if (name != NULL)
     {
       *ret_name = g_strdup (name);
       return sc_topology_load (name, set, NULL, error);
     }
-  const cJSON *const cluster = at (row, "cluster");
-  const char *const gpu = text_at (cluster, "gpu");
-  const gboolean nvlink = g_strcmp0 (text_at (cluster, "intra"), "pcie") != 0;
+  const cJSON *const cluster = sc_row_at (row, "cluster");
+  const char *const gpu = sc_row_text_at (cluster, "gpu");
+  const gboolean nvlink = g_strcmp0 (sc_row_text_at (cluster, "intra"), "pcie") != 0;
   const ScLibraryRow *library = NULL;
   while (gpu != NULL && (library = sc_library_next (library, SC_KIND_TOPOLOGY)) != NULL)
     {
@@ -145,7 +79,7 @@ topology_of (const cJSON *row, guint gpus, char **set, char **ret_name, GError *
       if (topology == NULL)
         return NULL;
       const ScNodeType *const type = &topology->types[0];
-      if (topology->n_types != 1 || topology->n_faults > 0 || topology->n_gpus < gpus || type->gpus != count_at (cluster, "gpus_per_node")
+      if (topology->n_types != 1 || topology->n_faults > 0 || topology->n_gpus < gpus || type->gpus != sc_row_count_at (cluster, "gpus_per_node", 1)
           || type->has_nvlink != nvlink || !sc_device_is_called (type->device, gpu))
         continue;
       *ret_name = g_strdup (library->name);
@@ -169,7 +103,7 @@ forecast (const char *file, const cJSON *row, ScRunKind kind, ScScheduleRun *run
     {
       run->gpus = workload->plan.gpus;
       run->microbatches = sc_workload_microbatches (workload);
-      const guint per_node = count_at (at (row, "cluster"), "gpus_per_node"), slow = run->gpus / 2; /* of a stage in the middle */
+      const guint per_node = sc_row_count_at (sc_row_at (row, "cluster"), "gpus_per_node", 1), slow = run->gpus / 2; /* of a stage in the middle */
       g_autofree char *fault = g_strdup_printf ("topology.faults=[{\"gpu\": {\"node\": %u, \"index\": %u}, \"factor\": %.9g}]", slow / per_node,
                                                 slow % per_node, 1 / slowest_of (run->gpus));
       char *set[] = { kind == SC_RUN_SLOWEST ? fault : NULL, NULL };
@@ -192,19 +126,19 @@ forecast (const char *file, const cJSON *row, ScRunKind kind, ScScheduleRun *run
 static double
 bubble_of (const ScWorkload *workload, const cJSON *plan, const ScScheduleRun *run)
 {
-  const cJSON *const profile = at (plan, "profiled_ms");
+  const cJSON *const profile = sc_row_at (plan, "profiled_ms");
   const ScSchedule *const schedule = sc_schedule_find (run->schedule);
-  const guint p = count_at (plan, "pp"), v = count_at (plan, "vpp"), n = p * v;
+  const guint p = sc_row_count_at (plan, "pp", 1), v = sc_row_count_at (plan, "vpp", 1), n = p * v;
   const ScScheduleShape shape = { p, v, run->microbatches, p };
-  if (schedule == NULL || cJSON_IsArray (at (profile, "forward")) || (schedule->refuse != NULL && schedule->refuse (&shape) != NULL))
+  if (schedule == NULL || cJSON_IsArray (sc_row_at (profile, "forward")) || (schedule->refuse != NULL && schedule->refuse (&shape) != NULL))
     return NAN;
-  const double times[] = { number_at (profile, "forward", 0), number_at (profile, "input", number_at (profile, "backward", 0)),
-                           number_at (profile, "weight", 0) };
+  const double times[] = { sc_row_number_at (profile, "forward", 0), sc_row_number_at (profile, "input", sc_row_number_at (profile, "backward", 0)),
+                           sc_row_number_at (profile, "weight", 0) };
   g_autofree double *each = g_new (double, 3 * n);
   for (guint i = 0; i < 3 * n; i++)
     each[i] = times[i / n] / v;
   g_autoptr (ScStepItems) items = sc_step_items_new (workload);
-  const ScScheduleCosts costs = { .forward = each, .input = each + n, .weight = each + 2 * n, .latency = number_at (profile, "transfer", 0),
+  const ScScheduleCosts costs = { .forward = each, .input = each + n, .weight = each + 2 * n, .latency = sc_row_number_at (profile, "transfer", 0),
                                   .held = sc_step_items_held (items) };
   g_autoptr (ScOrders) orders = sc_orders_new (schedule, &shape, &costs, NULL);
   return 1 - run->microbatches * (times[0] + times[1] + times[2]) / sc_orders_span (orders, &costs);
@@ -225,33 +159,33 @@ static ScScheduleRun *
 run_new (const cJSON *row, guint line)
 {
   ScScheduleRun *const run = g_new0 (ScScheduleRun, 1);
-  const cJSON *const plan = at (row, "plan"), *const measured = at (row, "measured");
-  run->schedule = g_strdup (text_at (plan, "schedule") != NULL ? text_at (plan, "schedule") : "none");
-  run->id = text_at (row, "id") != NULL ? g_strdup (text_at (row, "id")) : g_strdup_printf ("line %u", line);
-  g_autofree char *label = g_strdup (text_at (row, "group") != NULL ? text_at (row, "group") : run->id);
-  run->group = g_strdup_printf ("%s, %u sequences in micro-batches of %u", label, count_at (plan, "global_batch"), count_at (plan, "micro_batch"));
-  run->bubble_measured = number_at (measured, "bubble_fraction", NAN);
+  const cJSON *const plan = sc_row_at (row, "plan"), *const measured = sc_row_at (row, "measured");
+  run->schedule = g_strdup (sc_row_text_at (plan, "schedule") != NULL ? sc_row_text_at (plan, "schedule") : "none");
+  run->id = sc_row_text_at (row, "id") != NULL ? g_strdup (sc_row_text_at (row, "id")) : g_strdup_printf ("line %u", line);
+  g_autofree char *label = g_strdup (sc_row_text_at (row, "group") != NULL ? sc_row_text_at (row, "group") : run->id);
+  run->group = g_strdup_printf ("%s, %u sequences in micro-batches of %u", label, sc_row_count_at (plan, "global_batch", 1), sc_row_count_at (plan, "micro_batch", 1));
+  run->bubble_measured = sc_row_number_at (measured, "bubble_fraction", NAN);
   run->bubble = NAN;
-  run->measured = number_at (measured, "samples_per_s_per_gpu", 0);
-  const double step_s = number_at (measured, "step_s", number_at (at (row, "derived"), "step_s", 0));
-  const guint gpus = count_at (at (row, "cluster"), "gpus");
+  run->measured = sc_row_number_at (measured, "samples_per_s_per_gpu", 0);
+  const double step_s = sc_row_number_at (measured, "step_s", sc_row_number_at (sc_row_at (row, "derived"), "step_s", 0));
+  const guint gpus = sc_row_count_at (sc_row_at (row, "cluster"), "gpus", 1);
   if (run->measured <= 0 && step_s > 0)
-    run->measured = count_at (plan, "global_batch") / step_s / gpus;
+    run->measured = sc_row_count_at (plan, "global_batch", 1) / step_s / gpus;
   return run;
 }
 
 static void
 judge_run (ScScheduleRun *run, const char *file, const cJSON *row)
 {
-  const cJSON *const plan = at (row, "plan");
-  if (at (plan, "profiled_ms") == NULL)
+  const cJSON *const plan = sc_row_at (row, "plan");
+  if (sc_row_at (plan, "profiled_ms") == NULL)
     run->why = g_strdup ("no times of passes");
   else if (run->measured <= 0 && isnan (run->bubble_measured))
     run->why = g_strdup ("no samples per second and no bubble");
   for (guint kind = 0; kind < SC_N_RUNS && run->why == NULL; kind++)
     {
       const double step_s = forecast (file, row, (ScRunKind) kind, run);
-      run->predicted[kind] = step_s > 0 ? count_at (plan, "global_batch") / step_s / run->gpus : 0;
+      run->predicted[kind] = step_s > 0 ? sc_row_count_at (plan, "global_batch", 1) / step_s / run->gpus : 0;
     }
   if (run->why != NULL || isnan (run->bubble_measured))
     return;
@@ -363,7 +297,7 @@ sum_up (ScSchedulesResult *r)
 static gboolean
 matches (GRegex *filter, const ScScheduleRun *run, const cJSON *row)
 {
-  g_autofree char *text = g_strdup_printf ("%s %s %s %s", run->id, run->group, run->schedule, text_at (at (row, "model"), "name") != NULL ? text_at (at (row, "model"), "name") : "");
+  g_autofree char *text = g_strdup_printf ("%s %s %s %s", run->id, run->group, run->schedule, sc_row_text_at (sc_row_at (row, "model"), "name") != NULL ? sc_row_text_at (sc_row_at (row, "model"), "name") : "");
   return filter == NULL || g_regex_match (filter, text, (GRegexMatchFlags) 0, NULL);
 }
 
@@ -372,7 +306,7 @@ add_run (ScSchedulesResult *r, const char *file, guint line, cJSON *row, GRegex 
 {
   cJSON *const plan = cJSON_GetObjectItemCaseSensitive (row, "plan");
   if (cJSON_IsObject (plan))
-    settle_extra (row, plan);
+    g_free (sc_row_settle_extra (row, NULL)); /* what is not modelled of it stands beside the profile */
   ScScheduleRun *const run = run_new (row, line);
   if (!matches (filter, run, row))
     {
@@ -414,7 +348,7 @@ add_line (ScSchedulesResult *r, const char *file, guint line, const char *text, 
   g_autoptr (ScJson) json = sc_json_parse (where, text, length, error);
   if (json == NULL || !sc_fields_check_object (json, json->root, error))
     return FALSE;
-  const cJSON *const runs = at (json->root, "runs");
+  const cJSON *const runs = sc_row_at (json->root, "runs");
   if (runs == NULL)
     {
       add_run (r, where, line, json->root, filter);

@@ -242,7 +242,7 @@ START_TEST (every_shipped_sweep_finds_its_system)
     {
       const ScSweep *sweep = g_ptr_array_index (sweeps, i);
       g_auto (ScSystem) system = { .topology = NULL };
-      ck_assert_msg (sc_systems_find (systems, sweep, &system, &error), "%s: %s", sweep->id, error != NULL ? error->message : "");
+      ck_assert_msg (sc_systems_find_sweep (systems, sweep, &system, &error), "%s: %s", sweep->id, error != NULL ? error->message : "");
       ck_assert_msg (system.topology->n_nodes >= sweep->nodes, "%s: %u nodes", sweep->id, system.topology->n_nodes);
       ck_assert_msg (system.family != SC_FAMILY_OTHER, "%s", sweep->id);
       ck_assert_msg (sweep->source != NULL && sweep->use != SC_USE_UNSAID, "%s", sweep->id);
@@ -289,7 +289,7 @@ START_TEST (words_lead_to_systems)
   sweep->gpus = sweep->nodes * sweep->gpus_per_node;
   g_auto (ScSystem) system = { .topology = NULL };
   g_autoptr (GError) error = NULL;
-  ck_assert_msg (sc_systems_find (systems, sweep, &system, &error), "%s", error != NULL ? error->message : "");
+  ck_assert_msg (sc_systems_find_sweep (systems, sweep, &system, &error), "%s", error != NULL ? error->message : "");
   ck_assert_str_eq (system.topology_name, mapped[_i].topology);
   ck_assert_int_eq (system.family, mapped[_i].family);
   ck_assert_uint_ge (system.topology->n_nodes, sweep->nodes);

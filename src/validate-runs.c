@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* validate-runs.c - forecasts published runs, in as many threads as wanted. */
+#include "validate-runs-parts.h"
+#include <math.h>
+#include <string.h>
+#include "models/forecast.h"
+#include "models/layout.h"
+
+#define GIB (1024.0 * 1024 * 1024)
+#define MAX_JOBS 256
+
+static const char *const peak_names[] = {
+  [SC_PEAK_ALLOCATED] = "allocated", [SC_PEAK_RESERVED] = "reserved", [SC_PEAK_DEVICE] = "device", [SC_PEAK_UNSPECIFIED] = "unspecified",
+};
+G_STATIC_ASSERT (G_N_ELEMENTS (peak_names) == SC_N_PEAKS);
+
+const char *
+sc_peak_name (ScPeak peak)
+{
+  g_return_val_if_fail ((guint) peak < SC_N_PEAKS, NULL);
+  return peak_names[peak];
+}
+
+double
+sc_run_measured_peak (const ScRow *row, ScPeak peak)
+{
+  const ScRowMeasured *const m = &row->measured;
+  const double peaks[SC_N_PEAKS] = { m->allocated_gib, m->reserved_gib, m->device_gib, m->unspecified_gib };
+  return peaks[peak] > 0 ? peaks[peak] : NAN;
+}
+
+double
+sc_run_time_error (const ScRunResult *run)
+{
+  return run->asked_time ? run->step_s / run->row->step_s - 1 : NAN;
+}
+
+double
+sc_run_peak_error (const ScRunResult *run, ScPeak peak)
+{
+  return run->asked_memory ? run->peak_gib[peak] / sc_run_measured_peak (run->row, peak) - 1 : NAN;
+}
+
+double
+sc_run_memory_error (const ScRunResult *run)
+{
+  for (guint peak = 0; peak < SC_N_PEAKS; peak++)
+    if (isfinite (sc_run_measured_peak (run->row, (ScPeak) peak)))
+      return sc_run_peak_error (run, (ScPeak) peak);
+  return NAN;
+}
+
+/* ---- One row ---- */
+
+static gboolean
+has_peak (const ScRow *row)
+{
+  for (guint peak = 0; peak < SC_N_PEAKS; peak++)
+    if (isfinite (sc_run_measured_peak (row, (ScPeak) peak)))
+      return TRUE;
+  return row->measured.n_ranks > 0;
+}
+
+static void
+ask (ScRunResult *run)
+{
+  const ScRow *const row = run->row;
+  run->asked_time = row->kind == SC_PUBLISHED_TRAINING && row->complete_time != 0 && row->step_s > 0;
+  run->asked_memory = row->kind == SC_PUBLISHED_TRAINING && row->complete_memory != 0 && (has_peak (row) || row->measured.oom >= 0);
+  run->step_s = run->fill = NAN;
+  for (guint peak = 0; peak < SC_N_PEAKS; peak++)
+    run->peak_gib[peak] = NAN;
+}
+
+/* Why it is not asked. */
+static char *
+not_asked (ScRunResult *run, gboolean memory)
+{
+  const ScRow *const row = run->row;
+  if (row->kind != SC_PUBLISHED_TRAINING)
+    {
+      run->out_of_scope = TRUE;
+      return row->kind == SC_PUBLISHED_LAYER ? g_strdup ("kind layer: stepcast validate kernels")
+                                       : g_strdup_printf ("kind %s is no run of training", sc_published_kind_name (row->kind));
+    }
+  if (row->missing != NULL && row->missing[0] != NULL)
+    {
+      g_autofree char *words = g_strjoinv (", ", row->missing);
+      return g_strdup_printf ("missing: %s", words);
+    }
+  return g_strdup (memory ? "no figure of memory that is complete" : "no figure of time or memory that is complete");
+}
+
+/* The class whose ranks hold rank @rank: of its pipeline stage, the fullest. */
+static const ScClassSummary *
+class_of_rank (const ScSummary *s, guint32 rank)
+{
+  const guint stage = sc_layout_coord (&s->workload->plan, rank).pp;
+  const ScClassSummary *found = NULL;
+  for (guint i = 0; i < s->n_classes; i++)
+    if (s->classes[i].stage == stage && (found == NULL || s->classes[i].peak_allocated_bytes > found->peak_allocated_bytes))
+      found = &s->classes[i];
+  return found;
+}
+
+static void
+take_ranks (ScRunResult *run, const ScSummary *s)
+{
+  const ScRowMeasured *const m = &run->row->measured;
+  if (m->n_ranks > s->gpus || m->n_reserved_ranks > s->gpus)
+    return;
+  run->allocated_gib = g_new0 (double, m->n_ranks + 1);
+  run->reserved_gib = g_new0 (double, m->n_reserved_ranks + 1);
+  for (guint r = 0; r < m->n_ranks; r++)
+    run->allocated_gib[r] = (double) class_of_rank (s, r)->peak_allocated_bytes / GIB;
+  for (guint r = 0; r < m->n_reserved_ranks; r++)
+    run->reserved_gib[r] = (double) class_of_rank (s, r)->peak_reserved_bytes / GIB;
+}
+
+static void
+take_memory (ScRunResult *run, const ScSummary *s, gboolean last_only)
+{
+  double most[SC_N_PEAKS] = { 0 };
+  run->fill = 0;
+  for (guint i = 0; i < s->n_classes; i++)
+    {
+      const ScClassSummary *const c = &s->classes[i];
+      run->fill = MAX (run->fill, (double) c->peak_device_bytes / (double) c->capacity_bytes);
+      if (last_only && c->stage + 1 != s->n_stages)
+        continue;
+      most[SC_PEAK_ALLOCATED] = MAX (most[SC_PEAK_ALLOCATED], (double) c->peak_allocated_bytes);
+      most[SC_PEAK_RESERVED] = MAX (most[SC_PEAK_RESERVED], (double) c->peak_reserved_bytes);
+      most[SC_PEAK_DEVICE] = MAX (most[SC_PEAK_DEVICE], (double) c->peak_device_bytes);
+    }
+  most[SC_PEAK_UNSPECIFIED] = most[SC_PEAK_ALLOCATED];
+  for (guint peak = 0; peak < SC_N_PEAKS; peak++)
+    run->peak_gib[peak] = most[peak] / GIB;
+  run->oom = run->fill > 1;
+  take_ranks (run, s);
+}
+
+/* Kernel costs are asked again by rows on the same machines: one cache for each topology and thread. */
+static ScCostCache *
+costs_of (GHashTable *caches, const ScTopology *topology)
+{
+  ScCostCache *costs = g_hash_table_lookup (caches, topology);
+  union
+  {
+    const ScTopology *in;
+    gpointer out;
+  } key = { .in = topology }; /* GLib's tables take no const */
+  if (costs == NULL)
+    g_hash_table_insert (caches, key.out, costs = sc_cost_cache_new ());
+  return costs;
+}
+
+static void
+run_row (ScRunResult *run, ScRowSystems *systems, GHashTable *caches)
+{
+  g_autoptr (ScRowRun) r = sc_row_run_new (systems, run->row, &run->why);
+  if (r == NULL)
+    return;
+  g_autoptr (GError) error = NULL;
+  const ScForecastOptions options = { .detail = SC_DETAIL_STAGE, .costs = costs_of (caches, r->topology) };
+  g_ptr_array_add (r->ignored, NULL);
+  run->ignored = g_strdupv ((char **) r->ignored->pdata);
+  g_ptr_array_add (r->notes, NULL);
+  run->notes = g_strjoinv (", ", (char **) r->notes->pdata);
+  run->topology = g_strdup (r->topology_name);
+  run->framework = g_strdup_printf ("%s %s", r->framework->name, r->framework->version);
+  if (!sc_workload_check_topology (r->workload, r->topology, &error))
+    {
+      run->why = g_strdup (error->message);
+      return;
+    }
+  g_autoptr (ScSummary) summary = sc_forecast (r->topology, r->workload, &options, &error);
+  if (summary == NULL)
+    {
+      run->why = g_strdup (error->message);
+      return;
+    }
+  run->step_s = sc_time_to_s (summary->step);
+  take_memory (run, summary, r->framework->logs_last);
+}
+
+/* ---- All of them ---- */
+
+typedef struct
+{
+  GPtrArray    *queue; /* ScRunResult, borrowed */
+  ScRowSystems *systems;
+  const ScRunsOptions *options;
+  GMutex        lock;
+  guint         next, done;
+} Shared;
+
+static gpointer
+work (gpointer data)
+{
+  Shared *const s = data;
+  g_autoptr (GHashTable) caches = g_hash_table_new_full (NULL, NULL, NULL, (GDestroyNotify) sc_cost_cache_free);
+  for (;;)
+    {
+      g_mutex_lock (&s->lock);
+      ScRunResult *const run = s->next < s->queue->len ? g_ptr_array_index (s->queue, s->next) : NULL;
+      s->next++;
+      g_mutex_unlock (&s->lock);
+      if (run == NULL)
+        return NULL;
+      run_row (run, s->systems, caches);
+      g_mutex_lock (&s->lock);
+      s->done++;
+      if (s->options->progress != NULL)
+        s->options->progress (s->done, s->queue->len, s->options->progress_data);
+      g_mutex_unlock (&s->lock);
+    }
+}
+
+/* Rows do not know of each other, so the order in which they run does not matter. */
+static void
+run_all (GPtrArray *queue, const ScSystems *rules, const ScRunsOptions *options)
+{
+  g_autoptr (ScRowSystems) systems = sc_row_systems_new (rules);
+  Shared shared = { .queue = queue, .systems = systems, .options = options };
+  const guint wanted = options->jobs != 0 ? options->jobs : g_get_num_processors (), jobs = MIN (MIN (wanted, queue->len), MAX_JOBS);
+  g_mutex_init (&shared.lock);
+  g_autofree GThread **threads = g_new0 (GThread *, jobs + 1);
+  for (guint i = 1; i < jobs; i++)
+    threads[i] = g_thread_new ("rows", work, &shared);
+  work (&shared);
+  for (guint i = 1; i < jobs; i++)
+    g_thread_join (threads[i]);
+  g_mutex_clear (&shared.lock);
+}
+
+static void
+run_result_free (ScRunResult *run)
+{
+  g_free (run->why);
+  g_free (run->topology);
+  g_free (run->framework);
+  g_free (run->notes);
+  g_strfreev (run->ignored);
+  g_free (run->allocated_gib);
+  g_free (run->reserved_gib);
+  g_free (run);
+}
+
+static gboolean
+matches (const ScRow *row, const char *filter)
+{
+  return filter == NULL || strstr (row->id, filter) != NULL || (row->group != NULL && strstr (row->group, filter) != NULL)
+         || (row->key != NULL && strstr (row->key, filter) != NULL);
+}
+
+ScRunsResult *
+sc_validate_runs (const ScRows *rows, const ScSystems *systems, const ScRunsOptions *options)
+{
+  ScRunsResult *const result = g_new0 (ScRunsResult, 1);
+  result->runs = g_ptr_array_new_with_free_func ((GDestroyNotify) run_result_free);
+  result->ignored = g_ptr_array_new_with_free_func (g_free);
+  g_autoptr (GPtrArray) queue = g_ptr_array_new ();
+  for (guint i = 0; i < rows->ignored->len; i++)
+    g_ptr_array_add (result->ignored, g_strdup (g_ptr_array_index (rows->ignored, i)));
+  for (guint i = 0; i < rows->rows->len; i++)
+    {
+      if (!matches (g_ptr_array_index (rows->rows, i), options->filter))
+        continue;
+      ScRunResult *const run = g_new0 (ScRunResult, 1);
+      run->row = g_ptr_array_index (rows->rows, i);
+      g_ptr_array_add (result->runs, run);
+      ask (run);
+      if (options->memory)
+        run->asked_time = FALSE;
+      if (run->asked_memory || run->asked_time)
+        g_ptr_array_add (queue, run);
+      else
+        run->why = not_asked (run, options->memory);
+    }
+  run_all (queue, systems, options);
+  for (guint i = 0; i < queue->len; i++)
+    for (char **key = ((const ScRunResult *) g_ptr_array_index (queue, i))->ignored; key != NULL && *key != NULL; key++)
+      if (!g_ptr_array_find_with_equal_func (result->ignored, *key, g_str_equal, NULL))
+        g_ptr_array_add (result->ignored, g_strdup (*key));
+  sc_runs_sum_up (result);
+  return result;
+}

@@ -1,0 +1,1 @@
+stepcast validate memory --rows "$srcdir/tests/data/rows/runs.jsonl"

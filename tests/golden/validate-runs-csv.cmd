@@ -1,0 +1,1 @@
+stepcast validate runs --format csv --rows "$srcdir/tests/data/rows/runs.jsonl"

@@ -1,0 +1,1 @@
+stepcast validate runs --rows "$srcdir/tests/data/rows/runs.jsonl"
