@@ -108,6 +108,7 @@ typedef struct Lower
   guint    factor;          /* of the current micro-batch: index in price_of */
   guint    packed;          /* ... kind by the documents in it */
   GHashTable *pairs;        /* two slots alike -> Merged */
+  guint32  transfers[2][2]; /* labels of boundary transfers: [send][forward]; 0: not used yet */
   guint32  self;            /* a group of its own ... */
   GArray  *delays;          /* ... and its calls, guint32: each lasts another time or is of another kind */
   ScOpInfo info;

@@ -102,6 +102,16 @@ sends (const Lower *l, const ScSlot *slot)
 }
 
 static guint32
+transfer_label (Lower *l, gboolean send, gboolean forward)
+{
+  static const char *const texts[2][2] = { { "receive gradients", "receive activations" }, { "send gradients", "send activations" } };
+  guint32 *const label = &l->transfers[send ? 1 : 0][forward ? 1 : 0];
+  if (*label == 0)
+    *label = sc_lower_label (l, texts[send ? 1 : 0][forward ? 1 : 0]);
+  return *label;
+}
+
+static guint32
 put_transfer (Lower *l, const ScSlot *slot, gboolean send, gboolean posted_here, guint32 host)
 {
   const gboolean forward = slot->pass == SC_PASS_FORWARD;
@@ -113,8 +123,7 @@ put_transfer (Lower *l, const ScSlot *slot, gboolean send, gboolean posted_here,
   if (posted_here)
     sc_lower_put_order (l, SC_STREAM_COMPUTE, stream);
   sc_lower_put_call (l, stream, sc_lower_call_of (l, comm, SC_COLL_SEND, l->in->items->boundary_bytes),
-            sc_lower_label (l, send ? (forward ? "send activations" : "send gradients") : (forward ? "receive activations" : "receive gradients")),
-            host);
+            transfer_label (l, send, forward), host);
   const guint32 done = sc_lower_put_record (l, stream);
   sc_lower_put_mem (l, send ? stream : SC_STREAM_COMPUTE, SC_MEM_COMM, send ? -l->in->items->tensor_bytes : l->in->items->tensor_bytes);
   return done;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* program.c - builds programs: plain arrays, append only. */
+#include <string.h>
 #include "sim/program.h"
 
 ScProgram *
@@ -122,10 +123,20 @@ void
 sc_program_reserve (ScProgram *p, guint32 n_ops)
 {
   const guint32 n = p->ops->len;
-  if (n_ops <= n)
+  if (n_ops <= p->room)
     return;
   g_array_set_size (p->ops, n_ops);
   g_array_set_size (p->ops, n);
+  p->room = n_ops;
+}
+
+/* A new op at the end of the stored ones, to be filled in where it stands: a large step has millions. */
+static inline ScOp *
+new_op (ScProgram *p)
+{
+  if (G_UNLIKELY (p->ops->len >= p->room))
+    sc_program_reserve (p, (guint32) MIN (MAX ((guint64) p->room * 2, 64), SC_NONE));
+  return &g_array_index (p->ops, ScOp, p->ops->len++);
 }
 
 guint32
@@ -140,26 +151,32 @@ sc_program_add_op (ScProgram *p, ScOpKind kind, guint8 stream, guint16 tag, guin
   g_assert (p->actors->len > 0);
   ScActor *const actor = &g_array_index (p->actors, ScActor, p->actors->len - 1);
   g_assert (stream < actor->n_streams);
-  if (kind == SC_OP_CALL)
-    {
-      value = actor->n_calls++;
-      p->n_call_ops++;
-    }
-  const ScOp op = { .value = value, .arg = arg, .next = SC_NONE, .tag = tag, .kind = (guint) kind & 15u, .stream = stream };
-  const guint32 id = p->ops->len;
-  g_array_append_val (p->ops, op);
+  const guint32 at = p->ops->len;
+  ScOp *const op = new_op (p);
+  op->value = value;
+  op->arg = arg;
+  op->next = SC_NONE;
+  op->issue_ns = op->label = op->info = 0;
+  op->tag = tag;
+  op->kind = (guint) kind & 15u;
+  op->held = 0;
+  op->stream = stream;
   actor->n_ops++;
   p->n_ops++;
-  if (kind != SC_OP_HOST_WAIT) /* the host's own; it is on no stream */
+  if (kind == SC_OP_CALL)
     {
-      guint32 *const last = &g_array_index (p->last_on_stream, guint32, actor->first_stream + stream);
-      if (*last == SC_NONE)
-        g_array_index (p->stream_first, guint32, actor->first_stream + stream) = id;
-      else
-        g_array_index (p->ops, ScOp, *last).next = id;
-      *last = id;
+      op->value = actor->n_calls++;
+      p->n_call_ops++;
     }
-  return &g_array_index (p->ops, ScOp, id);
+  if (kind == SC_OP_HOST_WAIT) /* the host's own; it is on no stream */
+    return op;
+  guint32 *const last = &g_array_index (p->last_on_stream, guint32, actor->first_stream + stream);
+  if (*last == SC_NONE)
+    g_array_index (p->stream_first, guint32, actor->first_stream + stream) = at;
+  else
+    g_array_index (p->ops, ScOp, *last).next = at;
+  *last = at;
+  return op;
 }
 
 /* ---- actors that do the same share their ops ---- */
@@ -204,8 +221,8 @@ number_calls (ScProgram *p, ScActor *actor)
 static inline gboolean
 same_op (const ScOp *a, const ScActor *actor, const ScOp *b, const ScActor *model)
 {
-  if (a->value != b->value || a->issue_ns != b->issue_ns || a->label != b->label || a->info != b->info || a->tag != b->tag
-      || a->kind != b->kind || a->held != b->held || a->stream != b->stream)
+  const gsize rest = G_STRUCT_OFFSET (ScOp, issue_ns); /* from here on nothing depends on the actor, and there is no padding */
+  if (a->value != b->value || memcmp ((const char *) a + rest, (const char *) b + rest, sizeof *a - rest) != 0)
     return FALSE;
   if (a->next != SC_NONE ? b->next == SC_NONE || a->next - actor->first_stored != b->next - model->first_stored : b->next != SC_NONE)
     return FALSE;

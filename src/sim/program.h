@@ -113,6 +113,7 @@ typedef struct
   GArray  *mem_sets;   /* guint32 [sets + 1]: set i is mem_deltas[mem_sets[i] .. mem_sets[i + 1]) */
   guint32  n_events;
   guint32  n_streams;
+  guint32  room;           /* for ops, that has been made */
   guint32  n_ops;          /* ids of ops: more than are stored, where actors share them */
   guint32  n_call_ops;     /* of them, CALL */
   GArray  *last_on_stream; /* guint32 [n_streams]: last stored op of each stream, or SC_NONE */
