@@ -155,16 +155,20 @@ check_order (const ScSummary *s)
   for (guint k = 0; k < s->n_classes; k++)
     {
       g_autoptr (GArray) list = sc_segments_of_class (segments, k);
-      ScTime now = 0;
+      ScTime now = 0, listed[SC_N_TIMES] = { 0 }, sum[SC_N_TIMES] = { 0 };
+      const ScTime begin = s->step / 7, end = s->step / 7 * 5;
+      sc_segments_sum (segments, k, begin, end, sum);
       for (guint i = 0; i < list->len; i++)
         {
           const ScSegment *const part = &g_array_index (list, ScSegment, i);
+          listed[part->kind] += MAX (MIN (part->to, end) - MAX (part->from, begin), 0);
           if (part->from != now || part->to <= now)
             ck_abort_msg ("class %u, segment %u: %" G_GINT64_FORMAT " .. %" G_GINT64_FORMAT, k, i, part->from,
                           part->to);
           now = part->to;
         }
       ck_assert_int_eq (now, s->step);
+      ck_assert_mem_eq (sum, listed, sizeof sum);
     }
   for (guint32 i = 0; i < s->program->n_ops; i++)
     {
@@ -209,7 +213,7 @@ check_memory (const ScSummary *s)
       ck_assert (strlen (c->peak_op) > 0);
       /* what is left at the end: the model states, nothing else */
       g_autoptr (GArray) changes = sc_memory_changes (s->program, s->trace, k);
-      gint64 left[SC_N_MEMS] = { 0 }, now = 0;
+      gint64 left[SC_N_MEMS] = { 0 }, now = 0, highest = 0;
       for (guint i = 0; i < changes->len; i++)
         {
           const ScMemChange *const change = &g_array_index (changes, ScMemChange, i);
@@ -217,7 +221,9 @@ check_memory (const ScSummary *s)
           now += change->bytes;
           if (now < 0)
             ck_abort_msg ("class %u: less than nothing allocated at op %u", k, change->op);
+          highest = MAX (highest, now);
         }
+      ck_assert_uint_eq (c->peak_allocated_bytes, (guint64) highest);
       for (guint i = 0; i < SC_N_MEMS; i++)
         {
           const double params = (double) c->params;

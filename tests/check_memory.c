@@ -245,6 +245,18 @@ START_TEST (any_curve_peaks_where_its_highest_instant_is)
     }
   g_autoptr (ScTrace) t = sc_engine_run (p, NULL);
   const ScMemPeak peak = sc_memory_peak (p, t, 0);
+  g_autoptr (GArray) changes = sc_memory_changes (p, t, 0);
+  guint32 reached = SC_NONE; /* by the list of changes: by its last one that goes higher */
+  gint64 level_so_far = 0, most = 0;
+  for (guint i = 0; i < changes->len; i++)
+    {
+      level_so_far += g_array_index (changes, ScMemChange, i).bytes;
+      if (level_so_far <= most)
+        continue;
+      most = level_so_far;
+      reached = g_array_index (changes, ScMemChange, i).op;
+    }
+  ck_assert_uint_eq (peak.op, reached);
   gint64 highest = 0;
   ScTime when = 0;
   for (ScTime now = 0; now <= t->end; now++)

@@ -90,30 +90,100 @@ sc_memory_changes (const ScProgram *program, const ScTrace *trace, guint32 actor
   return changes;
 }
 
+/* ---- the peak: instant by instant, without a list ---- */
+
+/* The next op of a stream that changes memory. */
+typedef struct
+{
+  guint32 op;   /* as stored, or SC_NONE */
+  ScTime  time;
+} Cursor;
+
+static inline gboolean
+changes_memory (const ScOp *op)
+{
+  return op->kind == SC_OP_MEM || (op->kind == SC_OP_WORK && op->arg != SC_NONE);
+}
+
+/* Moves @c on to the first such op from @op on. */
+static void
+cursor_seek (Cursor *c, const ScOp *ops, const ScSpan *spans, guint32 op)
+{
+  while (op != SC_NONE && !changes_memory (&ops[op]))
+    op = ops[op].next;
+  c->op = op;
+  c->time = op != SC_NONE ? spans[op].start : 0;
+}
+
+typedef struct
+{
+  gint64  now, by_kind[SC_N_MEMS];
+  guint32 last; /* of the ops that allocate in this instant, the last in program order */
+} Level;
+
+static void
+level_change (Level *level, gint64 bytes, guint kind, guint32 op)
+{
+  level->now += bytes;
+  level->by_kind[kind] += bytes;
+  if (bytes > 0 && (level->last == SC_NONE || op > level->last))
+    level->last = op;
+}
+
+static void
+level_apply (Level *level, const ScProgram *p, guint32 op)
+{
+  const ScOp *const o = &g_array_index (p->ops, ScOp, op);
+  if (o->kind == SC_OP_MEM)
+    {
+      level_change (level, o->value, o->tag, op);
+      return;
+    }
+  const guint32 end = g_array_index (p->mem_sets, guint32, o->arg + 1);
+  for (guint32 k = g_array_index (p->mem_sets, guint32, o->arg); k < end; k++)
+    {
+      const ScMemDelta *const d = &g_array_index (p->mem_deltas, ScMemDelta, k);
+      level_change (level, d->bytes, d->tag, op);
+    }
+}
+
+/* Within an instant frees go first, so that its highest point is its end, which the last allocation reaches. */
 ScMemPeak
 sc_memory_peak (const ScProgram *program, const ScTrace *trace, guint32 actor)
 {
-  g_autoptr (GArray) changes = sc_memory_changes (program, trace, actor);
+  const ScActor *const a = &g_array_index (program->actors, ScActor, actor);
+  const ScOp *const ops = (const ScOp *) (gconstpointer) program->ops->data;
+  const guint32 shift = sc_actor_shift (a);
+  const ScSpan *const spans = trace->spans + shift; /* of stored ops: none of them stands behind its id */
+  Cursor cursors[G_MAXUINT8];
+  guint n = 0;
+  for (guint32 s = 0; s < a->n_streams; s++)
+    {
+      cursor_seek (&cursors[n], ops, spans, g_array_index (program->stream_first, guint32, a->first_stream + s));
+      n += cursors[n].op != SC_NONE;
+    }
   ScMemPeak peak = { .op = SC_NONE };
-  gint64 now = 0, by_kind[SC_N_MEMS] = { 0 };
-  guint at = 0; /* changes up to here make the peak */
-  for (guint i = 0; i < changes->len; i++)
+  Level level = { 0 };
+  while (n > 0)
     {
-      now += g_array_index (changes, ScMemChange, i).bytes;
-      if (now <= (gint64) peak.bytes)
+      ScTime now = cursors[0].time;
+      for (guint i = 1; i < n; i++)
+        now = MIN (now, cursors[i].time);
+      level.last = SC_NONE;
+      for (guint i = n; i-- > 0;)
+        {
+          Cursor *const c = &cursors[i];
+          for (; c->op != SC_NONE && c->time == now; cursor_seek (c, ops, spans, ops[c->op].next))
+            level_apply (&level, program, c->op);
+          if (c->op == SC_NONE)
+            *c = cursors[--n];
+        }
+      if (level.now <= (gint64) peak.bytes)
         continue;
-      peak.bytes = (guint64) now;
-      at = i + 1;
+      peak = (ScMemPeak) { .bytes = (guint64) level.now, .time = now, .op = level.last + shift };
+      for (guint k = 0; k < SC_N_MEMS; k++)
+        peak.by_kind[k] = (guint64) MAX (level.by_kind[k], 0);
     }
-  for (guint i = 0; i < at; i++)
-    {
-      const ScMemChange *const c = &g_array_index (changes, ScMemChange, i);
-      by_kind[c->kind] += c->bytes;
-      peak.time = c->time;
-      peak.op = c->op;
-    }
-  for (guint k = 0; k < SC_N_MEMS; k++)
-    peak.by_kind[k] = (guint64) MAX (by_kind[k], 0);
   return peak;
 }
 

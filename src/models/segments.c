@@ -11,7 +11,16 @@ struct _ScSegments
   ScTime           step;
   guint32         *previous;    /* [stored ops] the op before it on its stream, or SC_NONE */
   guint32         *recorded_by; /* [n_events] the stored RECORD op, or SC_NONE */
+  GArray          *stack;       /* guint32: ops of streams that stand behind one another */
 };
+
+/* Where segments go: into a list, or, by kind, into sums of what of them lies between two times. */
+typedef struct
+{
+  GArray *list; /* ScSegment; or NULL: */
+  ScTime *time; /* [SC_N_TIMES] */
+  ScTime  begin, end;
+} Sink;
 
 /* An op is looked at where it is stored (program.h); `actor` says whose it is this time. */
 static const ScOp *
@@ -35,6 +44,7 @@ sc_segments_new (const ScProgram *p, const ScTrace *trace, ScTime step)
   s->step = step;
   s->previous = g_new (guint32, MAX (p->ops->len, 1));
   s->recorded_by = g_new (guint32, MAX (p->n_events, 1));
+  s->stack = g_array_new (FALSE, FALSE, sizeof (guint32));
   for (guint32 i = 0; i < p->ops->len; i++)
     s->previous[i] = SC_NONE;
   for (guint32 i = 0; i < p->n_events; i++)
@@ -57,18 +67,17 @@ sc_segments_free (ScSegments *s)
     return;
   g_free (s->previous);
   g_free (s->recorded_by);
+  g_array_unref (s->stack);
   g_free (s);
 }
 
 /* Appends [from, to) and joins it to the segment before where nothing differs. */
 static void
-segments_add (GArray *out, ScTime from, ScTime to, ScTimeKind kind, guint32 op, gboolean waiting)
+list_add (GArray *list, ScTime from, ScTime to, ScTimeKind kind, guint32 op, gboolean waiting)
 {
-  if (to <= from)
-    return;
-  if (out->len > 0)
+  if (list->len > 0)
     {
-      ScSegment *last = &g_array_index (out, ScSegment, out->len - 1);
+      ScSegment *last = &g_array_index (list, ScSegment, list->len - 1);
       if (last->to == from && last->kind == kind && last->waiting && waiting)
         {
           last->to = to;
@@ -76,7 +85,18 @@ segments_add (GArray *out, ScTime from, ScTime to, ScTimeKind kind, guint32 op, 
         }
     }
   const ScSegment segment = { .from = from, .to = to, .kind = kind, .op = op, .waiting = waiting };
-  g_array_append_val (out, segment);
+  g_array_append_val (list, segment);
+}
+
+static void
+segments_add (const Sink *out, ScTime from, ScTime to, ScTimeKind kind, guint32 op, gboolean waiting)
+{
+  if (to <= from)
+    return;
+  if (out->list != NULL)
+    list_add (out->list, from, to, kind, op, waiting);
+  else
+    out->time[kind] += MAX (MIN (to, out->end) - MAX (from, out->begin), 0);
 }
 
 /* Waiting for the members of a call: a pipeline transfer waits for the stage that has not produced yet. */
@@ -90,7 +110,7 @@ segments_wait_kind (const ScCall *call)
 
 /* The call @op, cut to [from, to). */
 static void
-segments_add_call (const ScSegments *s, GArray *out, const ScActor *actor, guint32 op, ScTime from, ScTime to, gboolean waiting)
+segments_add_call (const ScSegments *s, const Sink *out, const ScActor *actor, guint32 op, ScTime from, ScTime to, gboolean waiting)
 {
   const guint32 id = op + sc_actor_shift (actor);
   const ScOp named = sc_program_op (s->program, actor, id);
@@ -106,7 +126,7 @@ is_kernel (const ScOp *op)
   return op->kind == SC_OP_WORK || op->kind == SC_OP_CALL;
 }
 
-static void segments_add_stream (const ScSegments *s, GArray *out, const ScActor *actor, guint32 op, guint32 next, ScTime from,
+static void segments_add_stream (const ScSegments *s, const Sink *out, const ScActor *actor, guint32 op, guint32 next, ScTime from,
                                  ScTime to, guint depth);
 
 #define MAX_DEPTH 8 /* streams that stand behind one another */
@@ -114,7 +134,7 @@ static void segments_add_stream (const ScSegments *s, GArray *out, const ScActor
 /* Nothing ran on @op's stream before it between @from and @to: it was not issued yet, or it stood in the one hardware
  * queue behind an op of another stream that had to wait for its own. */
 static void
-segments_add_gap (const ScSegments *s, GArray *out, const ScActor *actor, guint32 op, ScTime from, ScTime to, guint depth)
+segments_add_gap (const ScSegments *s, const Sink *out, const ScActor *actor, guint32 op, ScTime from, ScTime to, guint depth)
 {
   if (to <= from)
     return;
@@ -135,10 +155,11 @@ segments_add_gap (const ScSegments *s, GArray *out, const ScActor *actor, guint3
 /* What another stream did between @from and @to, up to its @op, seen from one that stood behind it: its calls and copies, and why
  * they did not come sooner.  @next: its next kernel, which began at @to, or SC_NONE. */
 static void
-segments_add_stream (const ScSegments *s, GArray *out, const ScActor *actor, guint32 op, guint32 next, ScTime from, ScTime to,
+segments_add_stream (const ScSegments *s, const Sink *out, const ScActor *actor, guint32 op, guint32 next, ScTime from, ScTime to,
                      guint depth)
 {
-  g_autoptr (GArray) calls = g_array_new (FALSE, FALSE, sizeof (guint32)); /* newest first */
+  GArray *const calls = s->stack; /* newest first */
+  const guint bottom = calls->len;
   for (; op != SC_NONE; op = s->previous[op])
     {
       if (!is_kernel (segments_op (s, op)))
@@ -150,7 +171,7 @@ segments_add_stream (const ScSegments *s, GArray *out, const ScActor *actor, gui
         break;
     }
   ScTime now = from;
-  for (guint i = calls->len; i-- > 0 && now < to;)
+  for (guint i = calls->len; i-- > bottom && now < to;)
     {
       const guint32 call = g_array_index (calls, guint32, i);
       const ScTime start = CLAMP (segments_span (s, actor, call)->start, now, to);
@@ -162,18 +183,18 @@ segments_add_stream (const ScSegments *s, GArray *out, const ScActor *actor, gui
         segments_add (out, start, end, (ScTimeKind) segments_op (s, call)->tag, call + sc_actor_shift (actor), TRUE);
       now = end;
     }
+  g_array_set_size (calls, bottom);
   if (next != SC_NONE)
     segments_add_gap (s, out, actor, next, now, to, depth);
   else
     segments_add (out, now, to, SC_TIME_HOST, SC_NONE, TRUE);
 }
 
-GArray *
-sc_segments_of_class (const ScSegments *s, guint class_id)
+static void
+segments_add_class (const ScSegments *s, const Sink *out, guint class_id)
 {
   const ScProgram *p = s->program;
   const ScActor *actor = &g_array_index (p->actors, ScActor, class_id);
-  GArray *out = g_array_new (FALSE, FALSE, sizeof (ScSegment));
   ScTime now = 0;
   for (guint32 op = g_array_index (p->stream_first, guint32, actor->first_stream + SEGMENTS_COMPUTE); op != SC_NONE;
        op = segments_op (s, op)->next)
@@ -199,5 +220,19 @@ sc_segments_of_class (const ScSegments *s, guint class_id)
     }
   /* Behind its last op a class waits for the others: the next step begins for all at once. */
   segments_add (out, now, s->step, SC_TIME_BUBBLE, SC_NONE, TRUE);
-  return out;
+}
+
+GArray *
+sc_segments_of_class (const ScSegments *s, guint class_id)
+{
+  const Sink out = { .list = g_array_new (FALSE, FALSE, sizeof (ScSegment)) };
+  segments_add_class (s, &out, class_id);
+  return out.list;
+}
+
+void
+sc_segments_sum (const ScSegments *s, guint class_id, ScTime begin, ScTime end, ScTime *ret_time)
+{
+  const Sink out = { .time = ret_time, .begin = begin, .end = end };
+  segments_add_class (s, &out, class_id);
 }

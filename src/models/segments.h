@@ -27,3 +27,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScSegments, sc_segments_free)
 
 /* Segments of class @class_id, ascending, without gap from 0 to the step's end: ScSegment, caller unrefs. */
 GArray *sc_segments_of_class (const ScSegments *segments, guint class_id);
+
+/* Their lengths between @begin and @end, added to ret_time[SC_N_TIMES] by kind. */
+void sc_segments_sum (const ScSegments *segments, guint class_id, ScTime begin, ScTime end, ScTime *ret_time);

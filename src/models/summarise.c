@@ -81,14 +81,7 @@ summarise_class (ScSummary *s, const ScLowerInput *in, const ScSegments *segment
   c->gpu = gpu->index;
   c->device = sc_fabric_node_type (in->fabric, rank)->device;
   c->params = in->sizes->params[c->stage] + in->sizes->experts[c->stage];
-  g_autoptr (GArray) parts = sc_segments_of_class (segments, k);
-  for (guint i = 0; i < parts->len; i++)
-    {
-      const ScSegment *const part = &g_array_index (parts, ScSegment, i);
-      const ScTime from = MAX (part->from, c->begin), to = MIN (part->to, c->begin + s->step);
-      c->time[part->kind] += MAX (to - from, 0);
-    }
-
+  sc_segments_sum (segments, k, c->begin, c->begin + s->step, c->time);
   c->time[SC_TIME_BUBBLE] += MAX (c->begin + s->step - s->trace->end, 0);
 
   const ScMemPeak peak = sc_memory_peak (s->program, s->trace, k);
