@@ -56,6 +56,7 @@ typedef struct
 typedef struct
 {
   guint32 hold[SC_N_HOLDS]; /* sums of what running calls take, in millionths */
+  guint32 n_running;  /* streams in a run */
   guint32 next_sync;  /* stored op of the next host wait, or SC_NONE */
   ScTime  late;       /* issue time of an op before next_sync = prefix + late */
   guint32 queue_head; /* one_queue: first stored op that has not started */
@@ -65,6 +66,13 @@ typedef struct
   guint32 chain;      /* next actor whose host waits for the same event */
   gboolean has_host;
 } Actor;
+
+/* What a running call takes of its members' rates. */
+typedef struct
+{
+  guint32  of[SC_N_HOLDS]; /* of each kind of work, in millionths */
+  gboolean any;
+} Hold;
 
 typedef struct
 {
@@ -82,6 +90,7 @@ typedef struct
   const ScProgram *program;
   const ScOp    *ops;
   const ScCall  *calls;
+  Hold    *holds;   /* [n_calls] */
   const ScActor *actors;
   Stream  *streams; /* [n_streams] */
   Actor   *states;  /* [n_actors] */
@@ -343,19 +352,20 @@ take_rates (const Engine *e, Stream *s)
     s->rate[i] = actor_rate (e, s->actor, i);
 }
 
-/* @call begins (@sign 1) or ends (-1) on @actor, whose rates change: its running streams go on at the new ones. */
+/* A call begins (@begins) or ends on @actor, whose rates change: its running streams go on at the new ones. */
 static void
-actor_hold (Engine *e, guint32 actor, const ScCall *call, gint sign)
+actor_hold (Engine *e, guint32 actor, const Hold *hold, gboolean begins)
 {
   Actor *const a = &e->states[actor];
   gboolean changes = FALSE;
   for (guint i = 0; i < SC_N_HOLDS; i++)
     {
-      const gint64 hold = lround (call->hold[i] * HOLD_ONE);
-      const double before = actor_rate (e, actor, i);
-      a->hold[i] = (guint32) (a->hold[i] + sign * hold);
-      changes |= actor_rate (e, actor, i) != before;
+      const guint32 before = a->hold[i];
+      a->hold[i] = begins ? before + hold->of[i] : before - hold->of[i];
+      changes |= MIN (a->hold[i], HOLD_MAX) != MIN (before, HOLD_MAX); /* else its rate stays */
     }
+  if (a->n_running == 0)
+    return;
   const ScActor *const def = &e->actors[actor];
   for (guint i = 0; i < def->n_streams && changes; i++)
     {
@@ -417,6 +427,7 @@ run_start (Engine *e, guint32 stream)
       return FALSE;
     }
   s->state = STREAM_RUNNING;
+  e->states[s->actor].n_running++;
   run_schedule (e, stream);
   return TRUE;
 }
@@ -424,15 +435,6 @@ run_start (Engine *e, guint32 stream)
 /* ---- calls ---- */
 
 static void call_end (Engine *e, guint32 group);
-
-static gboolean
-holds (const ScCall *call)
-{
-  for (guint i = 0; i < SC_N_HOLDS; i++)
-    if (call->hold[i] > 0)
-      return TRUE;
-  return FALSE;
-}
 
 static void
 flow_start (Engine *e, guint32 group, guint32 detail, const ScUse *uses, guint32 n_uses, double bytes, double cap)
@@ -501,8 +503,9 @@ call_start (Engine *e, guint32 group)
 {
   Group *const g = &e->groups[group];
   const ScCall *const call = &e->calls[g->call];
-  for (guint32 s = holds (call) ? g->joined : SC_NONE; s != SC_NONE; s = e->streams[s].chain)
-    actor_hold (e, e->streams[s].actor, call, 1);
+  const Hold *const hold = &e->holds[g->call];
+  for (guint32 s = hold->any ? g->joined : SC_NONE; s != SC_NONE; s = e->streams[s].chain)
+    actor_hold (e, e->streams[s].actor, hold, TRUE);
 
   if (call->messages != NULL)
     {
@@ -534,7 +537,7 @@ static void
 call_end (Engine *e, guint32 group)
 {
   Group *const g = &e->groups[group];
-  const ScCall *const call = &e->calls[g->call];
+  const Hold *const hold = &e->holds[g->call];
   guint32 next = g->joined;
   g->joined = SC_NONE;
   g->n_joined = 0;
@@ -543,8 +546,8 @@ call_end (Engine *e, guint32 group)
       const guint32 stream = next;
       Stream *const s = &e->streams[stream];
       next = s->chain;
-      if (holds (call))
-        actor_hold (e, s->actor, call, -1);
+      if (hold->any)
+        actor_hold (e, s->actor, hold, FALSE);
       span (e, s, s->op)->end = e->now;
       s->op = e->ops[s->op].next;
       make_ready (e, stream);
@@ -740,6 +743,7 @@ handle (Engine *e, const ScEvent *event)
       {
         Stream *const s = &e->streams[event->id];
         run_settle (e, s, TRUE);
+        e->states[s->actor].n_running--;
         make_ready (e, event->id);
         break;
       }
@@ -774,6 +778,20 @@ handle (Engine *e, const ScEvent *event)
 }
 
 /* ---- set-up and the loop ---- */
+
+static Hold *
+holds_new (const ScProgram *p)
+{
+  Hold *const holds = g_new0 (Hold, MAX (p->calls->len, 1));
+  for (guint32 c = 0; c < p->calls->len; c++)
+    for (guint i = 0; i < SC_N_HOLDS; i++)
+      {
+        const double share = g_array_index (p->calls, ScCall, c).hold[i];
+        holds[c].of[i] = (guint32) lround (share * HOLD_ONE);
+        holds[c].any |= share > 0;
+      }
+  return holds;
+}
 
 /* What the ops of @actor say about its host: found once for all that share them. */
 static void
@@ -844,6 +862,7 @@ engine_init (Engine *e, const ScProgram *p)
   e->groups = g_new0 (Group, MAX (p->groups->len, 1));
   e->events = g_new (Event, MAX (p->n_events, 1));
   e->ready = g_new (guint32, MAX (p->n_streams, 1));
+  e->holds = holds_new (p);
   e->limit = sc_time_from_s (SC_TIME_MAX_S);
   e->flows = sc_flows_new ((const double *) (gconstpointer) p->links->data, p->links->len);
   sc_eventq_init (&e->queue);
@@ -879,6 +898,7 @@ engine_clear (Engine *e)
   g_free (e->states);
   g_free (e->groups);
   g_free (e->events);
+  g_free (e->holds);
   g_free (e->prefix);
   g_free (e->started);
   g_free (e->ready);
