@@ -102,7 +102,7 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
   g_autoptr (ScFold) fold = NULL;
   g_autoptr (ScLowered) lowered = NULL;
   ScLowerInput input;
-  do /* which algorithms the calls take is known once they are made, at any level of detail; their links are walked then */
+  do /* which algorithms the calls take is known once they are made; their links are walked then */
     {
       g_clear_pointer (&lowered, sc_lowered_free);
       g_clear_pointer (&fold, sc_fold_free);
@@ -112,14 +112,7 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
       input = (ScLowerInput) { workload, fabric, layout, loads, fold, items, sizes, 0, options->detail, options->costs != NULL ? options->costs : own_costs, options->apart };
       if (!check_size (&input, error))
         return NULL;
-      input.detail = SC_DETAIL_STAGE;
       lowered = sc_lower (&input);
-      input.detail = options->detail;
-      if (lowered->needs->len == 0 && options->detail != SC_DETAIL_STAGE)
-        {
-          sc_lowered_free (lowered);
-          lowered = sc_lower (&input);
-        }
       g_array_append_vals (needs, lowered->needs->data, lowered->needs->len);
       sc_needs_sort (needs);
     }

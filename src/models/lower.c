@@ -696,8 +696,12 @@ sc_lower (const ScLowerInput *in)
   l.may_wait = find_may_wait (in->fold);
   make_orders (&l);
   ret->orders = l.orders;
+  ScLowerInput coarse = *in;
+  coarse.detail = SC_DETAIL_STAGE;
   for (guint32 c = 0; c < n_classes; c++)
     {
+      if (l.needs->len > 0) /* only these are asked for now: which algorithms calls take is the same at any level of detail */
+        l.in = &coarse;
       lower_class (&l, c);
       if (c == 0) /* the others are about as long, and those of one stage mostly share their ops */
         sc_program_reserve (l.p, (guint32) MIN ((guint64) l.p->ops->len * MIN (n_classes, l.plan->pp + 1) * 21 / 20, SC_NONE / 2));

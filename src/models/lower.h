@@ -82,7 +82,7 @@ typedef struct
   double    *grade_s;   /* [n_classes * SC_N_GRADES] kernel seconds by grade */
   GPtrArray *messages;  /* ScMessages, owned; empty unless blocks > 0 */
   ScOrders  *orders;    /* of the pipeline's ranks */
-  GArray    *needs;     /* ScNeed: walks that calls take and the loads lack; not empty: lower again with them */
+  GArray    *needs;     /* ScNeed: walks that calls take and the loads lack; not empty: lower again with them, the program is not whole */
 } ScLowered;
 
 /* About how many ops sc_lower() will make, before it makes any. */
