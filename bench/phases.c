@@ -16,11 +16,13 @@
 static const struct
 {
   const char *what, *topology, *workload, *set[3];
+  guint runs; /* 0: RUNS */
 } cases[] = {
-  { "175B, 64 GPUs", "dgx-h100-superpod", "megatron-175b-seqsel", { NULL } },
-  { "175B, 256 GPUs", "dgx-h100-superpod", "megatron-175b-seqsel", { "plan.dp=4", "plan.global_batch=256" } },
-  { "175B, 1,024 GPUs", "dgx-h100-superpod", "megatron-175b-seqsel", { "plan.dp=16", "plan.global_batch=1024" } },
-  { "Llama 3 405B, 16,384 GPUs", "dgx-h100-superpod", "llama3-405b", { NULL } },
+  { "175B, 64 GPUs", "dgx-h100-superpod", "megatron-175b-seqsel", { NULL }, 0 },
+  { "175B, 256 GPUs", "dgx-h100-superpod", "megatron-175b-seqsel", { "plan.dp=4", "plan.global_batch=256" }, 0 },
+  { "175B, 1,024 GPUs", "dgx-h100-superpod", "megatron-175b-seqsel", { "plan.dp=16", "plan.global_batch=1024" }, 0 },
+  { "Llama 3 405B, 16,384 GPUs", "dgx-h100-superpod", "llama3-405b", { NULL }, 0 },
+  { "530B, 2,520 GPUs", "dgx-a100-superpod", "sc21-530b", { NULL }, 1 }, /* the largest that is shipped: 26 million ops */
 };
 
 typedef enum { PLACE, WALK, FOLD, LIST, LOWER, SIMULATE, SUMMARISE, N_PHASES } Phase;
@@ -107,7 +109,7 @@ main (void)
             continue;
           for (guint k = 0; k < N_PHASES; k++)
             ms[k] = G_MAXDOUBLE;
-          for (guint k = 0; k < RUNS; k++)
+          for (guint k = 0; k < (cases[i].runs > 0 ? cases[i].runs : RUNS); k++)
             run_once (t, w, (ScDetail) detail, needs, ms);
           printf ("%-28s %-7s", cases[i].what, sc_detail_name ((ScDetail) detail));
           for (guint k = 0; k < N_PHASES; k++)
