@@ -5,7 +5,11 @@
  * its actor's rate can touch it, and then the run is settled up to now and its end moved.  So a run costs one event,
  * however many tasks it holds. */
 #include "sim/engine.h"
+#include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 #include "sim/eventq.h"
 #include "sim/flow.h"
 #include "sim/messages.h"
@@ -64,6 +68,8 @@ typedef struct
   guint32 event_shift; /* from the events they name to its own */
   const guint32 *call_ids; /* of the calls they name; NULL: they name ids */
   guint32 chain;      /* next actor whose host waits for the same event */
+  guint32 first_ready; /* as ScActor has it ... */
+  gboolean one_queue;  /* ... which is far away */
   gboolean has_host;
 } Actor;
 
@@ -289,11 +295,11 @@ full_rate (const double rate[SC_N_HOLDS])
   return TRUE;
 }
 
-/* The same, cut to the longest time there may be, so that it adds up. */
+/* The same, cut to the longest time there may be, so that it adds up.  @full: all rates are 1. */
 static inline ScTime
-time_of_work (const Engine *e, const ScTime work[SC_N_HOLDS], const double rate[SC_N_HOLDS])
+time_of_work (const Engine *e, const ScTime work[SC_N_HOLDS], const double rate[SC_N_HOLDS], gboolean full)
 {
-  return full_rate (rate) ? MIN (sum_of (work), e->limit) : (ScTime) llround (fmin (exact_time (work, rate), (double) e->limit));
+  return full ? MIN (sum_of (work), e->limit) : (ScTime) llround (fmin (exact_time (work, rate), (double) e->limit));
 }
 
 /* Brings the run of @s up to now; @whole: to its end.  What has ended by then gets its times. */
@@ -301,6 +307,7 @@ static void
 run_settle (Engine *e, Stream *s, gboolean whole)
 {
   ScTime done[SC_N_HOLDS] = { 0 }, before = s->op_done; /* since `since`, by what has ended; of `op` before that */
+  const gboolean full = full_rate (s->rate);
   guint32 op = s->op;
   while (op != s->run_end)
     {
@@ -308,14 +315,14 @@ run_settle (Engine *e, Stream *s, gboolean whole)
       ScTime end = s->op_start;
       if (o->kind == SC_OP_WORK)
         {
-          ScTime with[SC_N_HOLDS];
-          memcpy (with, done, sizeof with);
-          with[o->held] += o->value - before;
-          end = s->since + time_of_work (e, with, s->rate);
+          done[o->held] += o->value - before;
+          end = s->since + time_of_work (e, done, s->rate, full);
           if (!whole && end > e->now)
-            break;
+            {
+              done[o->held] -= o->value - before;
+              break;
+            }
           end = MIN (end, e->now);
-          memcpy (done, with, sizeof done);
           before = 0;
         }
       *span (e, s, op) = (ScSpan) { s->op_start, end };
@@ -342,7 +349,7 @@ run_schedule (Engine *e, guint32 stream)
 {
   Stream *const s = &e->streams[stream];
   s->version = (s->version + 1) & VERSION_MASK;
-  push (e, e->now + time_of_work (e, s->left, s->rate), stream, EVENT_RUN_END, s->version);
+  push (e, e->now + time_of_work (e, s->left, s->rate, full_rate (s->rate)), stream, EVENT_RUN_END, s->version);
 }
 
 static void
@@ -567,7 +574,7 @@ call_join (Engine *e, guint32 stream)
   s->state = STREAM_JOINED;
   s->chain = g->joined;
   g->joined = stream;
-  if (e->actors[s->actor].one_queue)
+  if (e->states[s->actor].one_queue)
     {
       e->started[s->op + s->shift] = TRUE;
       queue_advance (e, s->actor);
@@ -579,7 +586,7 @@ call_join (Engine *e, guint32 stream)
   for (guint32 m = g->joined; m != SC_NONE; m = e->streams[m].chain)
     {
       const Stream *const member = &e->streams[m];
-      e->trace->ready[e->actors[member->actor].first_ready + e->ops[member->op].value] = e->now;
+      e->trace->ready[e->states[member->actor].first_ready + e->ops[member->op].value] = e->now;
     }
   if (call->delay > 0)
     push (e, e->now + call->delay, call->group, EVENT_CALL_START, 0);
@@ -673,7 +680,7 @@ stream_advance (Engine *e, guint32 stream)
           break;
         case SC_OP_WORK:
         case SC_OP_CALL:
-          if (e->actors[s->actor].one_queue && e->states[s->actor].queue_head != s->op)
+          if (e->states[s->actor].one_queue && e->states[s->actor].queue_head != s->op)
             {
               s->state = STREAM_QUEUE;
               return;
@@ -779,6 +786,25 @@ handle (Engine *e, const ScEvent *event)
 
 /* ---- set-up and the loop ---- */
 
+#define HUGE_PAGE ((gsize) 2 << 20)
+#define HUGE_FROM (16 * HUGE_PAGE) /* smaller ones gain nothing */
+
+/* Room for @n elements, for g_free().  Tables of a large run are filled in hundreds of places at once, each actor at its own: with pages of
+ * 4 KiB every other access waits for the address of its page.  Asking for large ones is free to fail. */
+static gpointer
+table_new (gsize n, gsize size)
+{
+  gpointer table = NULL;
+#if defined (__linux__) && defined (MADV_HUGEPAGE)
+  if (n >= HUGE_FROM / size && posix_memalign (&table, HUGE_PAGE, n * size) == 0)
+    {
+      (void) madvise (table, n * size, MADV_HUGEPAGE);
+      return table;
+    }
+#endif
+  return g_malloc_n (MAX (n, 1), size);
+}
+
 static Hold *
 holds_new (const ScProgram *p)
 {
@@ -822,6 +848,8 @@ actor_init (Engine *e, guint32 actor)
   Actor *const state = &e->states[actor];
   state->shift = sc_actor_shift (def);
   state->event_shift = def->event_shift;
+  state->first_ready = def->first_ready;
+  state->one_queue = def->one_queue;
   state->call_ids = def->first_call != SC_NONE ? &g_array_index (p->call_ids, guint32, def->first_call) : NULL;
   state->queue_head = queue_seek (e, def, def->first_stored);
   host_init (e, actor);
@@ -838,7 +866,7 @@ actor_init (Engine *e, guint32 actor)
 static void
 prefix_init (Engine *e)
 {
-  e->prefix = g_new (ScTime, e->program->ops->len);
+  e->prefix = table_new (e->program->ops->len, sizeof (ScTime));
   for (guint32 a = 0; a < e->program->actors->len; a++)
     {
       const ScActor *const def = &e->actors[a];
@@ -860,7 +888,7 @@ engine_init (Engine *e, const ScProgram *p)
   e->streams = g_new0 (Stream, MAX (p->n_streams, 1));
   e->states = g_new0 (Actor, MAX (p->actors->len, 1));
   e->groups = g_new0 (Group, MAX (p->groups->len, 1));
-  e->events = g_new (Event, MAX (p->n_events, 1));
+  e->events = table_new (p->n_events, sizeof (Event));
   e->ready = g_new (guint32, MAX (p->n_streams, 1));
   e->holds = holds_new (p);
   e->limit = sc_time_from_s (SC_TIME_MAX_S);
@@ -869,8 +897,8 @@ engine_init (Engine *e, const ScProgram *p)
   e->trace = g_new0 (ScTrace, 1);
   e->trace->n_ops = p->n_ops;
   e->trace->n_call_ops = p->n_call_ops;
-  e->trace->spans = g_new (ScSpan, MAX (p->n_ops, 1));
-  e->trace->ready = g_new (ScTime, MAX (p->n_call_ops, 1));
+  e->trace->spans = table_new (p->n_ops, sizeof (ScSpan));
+  e->trace->ready = table_new (p->n_call_ops, sizeof (ScTime));
   for (guint32 i = 0; i < p->n_events; i++)
     e->events[i] = (Event) { SC_TIME_NONE, SC_NONE, SC_NONE };
   for (guint32 i = 0; i < p->groups->len; i++)
