@@ -20,8 +20,8 @@ static const ScRowFramework frameworks[] = {
   { "megatron-deepspeed", WHATEVER, .name = "megatron-deepspeed", .version = "2022", .year = 2022, .why = "" },
   { "deepspeed", UNFUSED, .name = "megatron-deepspeed", .version = "2022", .year = 2021, .why = "DeepSpeed's examples of then train Megatron's layers" },
   { "deepspeed", WHATEVER, .name = "deepspeed", .version = "2023", .year = 2023, .why = "" },
-  { "nanotron", WHATEVER, .name = "nanotron", .version = "2024", .year = 2024, .logs_last = TRUE,
-    .why = "src/nanotron/trainer.py: ranks of the last stage print" },
+  { "nanotron", WHATEVER, .name = "nanotron", .version = "2024", .year = 2024, .logs_last = TRUE, .allocated_late = TRUE,
+    .why = "src/nanotron/trainer.py: ranks of the last stage print; log_memory() resets the peak behind the last backward" },
   { "torchtitan", .unfused = ANY, .compiled = 1, .name = "torchtitan", .version = "compiled", .year = 2024, .why = "" },
   { "torchtitan", WHATEVER, .name = "torchtitan", .version = "eager", .year = 2024, .why = "torch.compile is off unless the run says so" },
   { "llm-foundry", WHATEVER, .name = "llm-foundry", .version = "v0.0.4", .year = 2023, .why = "" },
@@ -99,6 +99,7 @@ enum
   WITHOUT_GPT = 1 << 7,
   WITH_BF16 = 1 << 8,   /* or narrower */
   WITH_UNFUSED = 1 << 9,
+  WITH_ZERO1 = 1 << 10,
 };
 
 static const struct
@@ -129,7 +130,9 @@ static const struct
   { "megatron-core", NULL, WITH_CHUNKS, FALSE, "overlap_p2p", "true", "on unless --no-overlap-p2p-communication" },
   { "megatron-core", NULL, WITH_OWNERS, FALSE, "overlap_grad", "true", "as recipes that are measured have it" },
   { "megatron-core", NULL, WITH_OWNERS, FALSE, "overlap_param", "true", "as recipes that are measured have it" },
-  /* nanotron */
+  /* nanotron: with ZeRO there is no DistributedDataParallel, and fp32 gradients are summed whole behind the last backward */
+  { "nanotron", NULL, WITH_ZERO1, FALSE, "overlap_grad", "false", "src/nanotron/trainer.py: make_ddp, sync_gradients_across_dp" },
+  { "nanotron", NULL, WITH_ZERO1, FALSE, "zero", "{\"all_reduce\": true}", "src/nanotron/trainer.py: sync_gradients_across_dp (reduce_scatter=False)" },
   { "nanotron", NULL, 0, FALSE, "overlap_grad", "true", "src/nanotron/optim/gradient_accumulator.py: a hook of DistributedDataParallel" },
 };
 
@@ -155,6 +158,8 @@ conditions (const cJSON *model, const cJSON *plan)
     c |= WITH_CHUNKS;
   if (g_strcmp0 (sharding, "distributed-optimizer") == 0)
     c |= WITH_OWNERS;
+  if (g_strcmp0 (sharding, "zero1") == 0)
+    c |= WITH_ZERO1;
   if (g_strcmp0 (dtype, "fp16") != 0)
     c |= WITH_BF16;
   if (g_strcmp0 (sc_row_text_at (plan, "attention"), "unfused") == 0)

@@ -88,12 +88,46 @@ read_overlap (const cJSON *value, cJSON *plan, cJSON *model)
   return NULL;
 }
 
+/* Layers moved off the last stage until the longest one is as short as whole layers allow: what the head costs in layers is
+ * 6 V / (72 h + 12 s) (arXiv 2411.05288, section 2). */
+static void
+redistribute (const cJSON *row, cJSON *plan, const cJSON *model)
+{
+  const guint layers = sc_row_count_at (model, "layers", 1), n = sc_row_count_at (plan, "pp", 1) * sc_row_count_at (plan, "vpp", 1);
+  const double h = sc_row_number_at (model, "hidden", 1), seq = sc_row_number_at (row, "seq", 1);
+  const double head = 6 * sc_row_number_at (model, "vocab", 0) / (72 * h + 12 * seq);
+  if (n < 2 || n > 1000 || layers > 1000)
+    return;
+  guint last = 0;
+  double least = INFINITY;
+  for (guint k = 0; k <= layers / n; k++)
+    {
+      const double longest = MAX ((layers - k + n - 2) / (n - 1), k + head);
+      if (longest <= least)
+        {
+          least = longest;
+          last = k;
+        }
+    }
+  const guint others = layers - last;
+  cJSON *const array = cJSON_CreateArray ();
+  for (guint i = 0; i + 1 < n; i++)
+    cJSON_AddItemToArray (array, cJSON_CreateNumber (others / (n - 1) + (i < others % (n - 1))));
+  cJSON_AddItemToArray (array, cJSON_CreateNumber (last));
+  put (plan, "stage_layers", array);
+}
+
 static char *
-read_vocab_method (const cJSON *value, cJSON *plan G_GNUC_UNUSED, cJSON *model G_GNUC_UNUSED)
+read_vocab_method (const cJSON *value, cJSON *plan, cJSON *model G_GNUC_UNUSED)
 {
   const char *const text = cJSON_IsString (value) ? value->valuestring : NULL;
   if (has_word (text, "sit on the (last|first)"))
     return NULL;
+  if (has_word (text, "layers redistributed"))
+    {
+      put_bool (plan, "redistributed", TRUE); /* with the rest of the row, behind all of extra */
+      return NULL;
+    }
   return g_strdup_printf ("%s is not modelled", text != NULL ? text : "its vocabulary layers");
 }
 
@@ -235,6 +269,9 @@ sc_row_settle_extra (cJSON *row, GPtrArray *ignored)
       if (why == NULL)
         why = g_steal_pointer (&one);
     }
+  if (sc_row_at (plan, "redistributed") != NULL)
+    redistribute (row, plan, model);
+  cJSON_DeleteItemFromObjectCaseSensitive (plan, "redistributed");
   return g_steal_pointer (&why);
 }
 
@@ -373,6 +410,35 @@ settle_plan (const ScRow *row, const ScRowFramework *framework, cJSON *plan, GPt
   if (sc_row_at (plan, "shard_group") != NULL && g_strcmp0 (sc_row_text_at (plan, "sharding"), "zero1") == 0)
     put_text (plan, "sharding", "distributed-optimizer");
   cJSON_DeleteItemFromObjectCaseSensitive (plan, "profiled_ms"); /* forecasts are ours */
+  if (g_strcmp0 (sc_row_text_at (plan, "offload"), "optimizer+params") == 0)
+    put_text (plan, "offload", "both");
+  /* 16 bits, which tables call half precision, are the weights' own */
+  if (g_strcmp0 (sc_row_text_at (plan, "grad_dtype"), "fp16") == 0 && g_strcmp0 (sc_row_text_at (plan, "dtype"), "bf16") == 0)
+    {
+      put_text (plan, "grad_dtype", "bf16");
+      g_ptr_array_add (notes, g_strdup ("plan.grad_dtype = \"bf16\""));
+    }
+}
+
+/* Megatron's core asks for as many layers in each stage; where they are short of that by one or two, the embedding or the head
+ * stands for them (account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split). */
+static void
+settle_stages (const ScRowFramework *framework, cJSON *plan, const cJSON *model, GPtrArray *notes)
+{
+  const guint64 stages = (guint64) sc_row_count_at (plan, "pp", 1) * sc_row_count_at (plan, "vpp", 1);
+  const guint layers = sc_row_count_at (model, "layers", 0);
+  if (strcmp (framework->name, "megatron-core") != 0 || stages == 1 || layers % stages == 0 || sc_row_at (plan, "stage_layers") != NULL
+      || sc_row_at (plan, "account_for_loss") != NULL || sc_row_at (plan, "account_for_embedding") != NULL)
+    return;
+  const guint lacking = (guint) (stages - layers % stages);
+  if (lacking > 2)
+    return;
+  put_bool (plan, "account_for_loss", TRUE);
+  g_ptr_array_add (notes, g_strdup ("plan.account_for_loss = true"));
+  if (lacking < 2)
+    return;
+  put_bool (plan, "account_for_embedding", TRUE);
+  g_ptr_array_add (notes, g_strdup ("plan.account_for_embedding = true"));
 }
 
 static ScWorkload *
@@ -400,6 +466,7 @@ workload_of (const ScRow *row, ScRowRun *run, guint *ret_year, char **ret_why)
     return NULL;
   settle_recompute (plan, model);
   settle_plan (row, run->framework, plan, run->notes);
+  settle_stages (run->framework, plan, model, run->notes);
   sc_row_defaults_add (run->framework, model, plan, run->notes);
   settle_model (run->framework, model, plan, run->notes);
   cJSON *const software = cJSON_AddObjectToObject (json->root, "software");

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "models/forecast.h"
 #include "models/layout.h"
+#include "models/memory.h"
 
 #define GIB (1024.0 * 1024 * 1024)
 #define MAX_JOBS 256
@@ -117,8 +118,19 @@ take_ranks (ScRunResult *run, const ScSummary *s)
     run->reserved_gib[r] = (double) class_of_rank (s, r)->peak_reserved_bytes / GIB;
 }
 
+/* What the class's ranks hold when a step ends: model states, and whatever lives from step to step. */
+static double
+held_bytes (const ScSummary *s, guint class_id)
+{
+  g_autoptr (GArray) changes = sc_memory_changes (s->program, s->trace, class_id);
+  gint64 bytes = 0;
+  for (guint i = 0; i < changes->len; i++)
+    bytes += g_array_index (changes, ScMemChange, i).bytes;
+  return (double) bytes;
+}
+
 static void
-take_memory (ScRunResult *run, const ScSummary *s, gboolean last_only)
+take_memory (ScRunResult *run, const ScSummary *s, const ScRowFramework *framework)
 {
   double most[SC_N_PEAKS] = { 0 };
   run->fill = 0;
@@ -126,9 +138,9 @@ take_memory (ScRunResult *run, const ScSummary *s, gboolean last_only)
     {
       const ScClassSummary *const c = &s->classes[i];
       run->fill = MAX (run->fill, (double) c->peak_device_bytes / (double) c->capacity_bytes);
-      if (last_only && c->stage + 1 != s->n_stages)
+      if (framework->logs_last && c->stage + 1 != s->n_stages)
         continue;
-      most[SC_PEAK_ALLOCATED] = MAX (most[SC_PEAK_ALLOCATED], (double) c->peak_allocated_bytes);
+      most[SC_PEAK_ALLOCATED] = MAX (most[SC_PEAK_ALLOCATED], framework->allocated_late ? held_bytes (s, i) : (double) c->peak_allocated_bytes);
       most[SC_PEAK_RESERVED] = MAX (most[SC_PEAK_RESERVED], (double) c->peak_reserved_bytes);
       most[SC_PEAK_DEVICE] = MAX (most[SC_PEAK_DEVICE], (double) c->peak_device_bytes);
     }
@@ -180,7 +192,7 @@ run_row (ScRunResult *run, ScRowSystems *systems, GHashTable *caches)
       return;
     }
   run->step_s = sc_time_to_s (summary->step);
-  take_memory (run, summary, r->framework->logs_last);
+  take_memory (run, summary, r->framework);
 }
 
 /* ---- All of them ---- */

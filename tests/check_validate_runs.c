@@ -225,7 +225,55 @@ START_TEST (reasons_name_what_is_missing_or_not_modelled)
 }
 END_TEST
 
+START_TEST (stages_are_as_the_row_tells_them)
+{
+  /* h 1024, s 1024: a layer is 72 x 1024 + 12 x 1024, a head of 28,672 words 2 layers; 8 layers on 4 stages are 3 2 2 1 */
+  static const struct
+  {
+    const char *framework, *plan;
+    guint layers, of[4];
+  } cases[] = {
+    { "megatron-lm", "'extra': {'vocab_method': 'transformer layers redistributed to balance compute'}", 8, { 3, 2, 2, 1 } },
+    { "megatron-lm", "'extra': {'vocab_method': 'output and input layers sit on the last / first stage'}", 8, { 2, 2, 2, 2 } },
+    { "megatron-lm", "'extra': {'stage_layers': [1, 3, 3, 1]}", 8, { 1, 3, 3, 1 } },
+    { "megatron-lm", "'extra': {'stage_layers': 'embeddings take one slot each at both ends'}", 6, { 1, 2, 2, 1 } },
+    { "nemo", "'attention': 'flash'", 7, { 2, 2, 2, 1 } }, /* the core needs slots that divide: the head is one */
+    { "nemo", "'attention': 'flash'", 6, { 1, 2, 2, 1 } },
+  };
+  g_autoptr (ScSystems) rules = sc_systems_load ("systems", NULL);
+  g_autoptr (ScRowSystems) systems = sc_row_systems_new (rules);
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autofree char *text = g_strdup_printf ("{'model': {'family': 'gpt', 'hidden': 1024, 'layers': %u, 'heads': 16, 'vocab': 28672}, 'seq': 1024, " A100 ("4")
+                                               "'software': {'framework': '%s'}, 'plan': {'pp': 4, 'dp': 1, 'micro_batch': 1, 'global_batch': 8, %s}}",
+                                               cases[i].layers, cases[i].framework, cases[i].plan);
+      g_autoptr (ScRows) rows = NULL;
+      g_autofree char *why = NULL;
+      g_autoptr (ScRowRun) run = build (systems, text, &rows, &why);
+      ck_assert_msg (run != NULL, "%s", why);
+      g_autofree guint *layers = sc_workload_stage_layers (run->workload);
+      for (guint stage = 0; stage < 4; stage++)
+        ck_assert_msg (layers[stage] == cases[i].of[stage], "case %u: stage %u has %u layers", i, stage, layers[stage]);
+    }
+}
+END_TEST
+
 /* ---- Judging ---- */
+
+/* bf16 weights, fp32 gradients, fp32 weights and both moments: 18 bytes of each parameter outlive the step. */
+START_TEST (nanotrons_allocated_memory_is_what_is_held_between_steps)
+{
+  g_autoptr (ScRows) rows = parse ("{'model': {'family': 'llama', 'hidden': 1024, 'layers': 4, 'heads': 16, 'vocab': 32768, 'gated_mlp': true}, 'seq': 1024, " A100 ("1")
+                                   "'software': {'framework': 'nanotron'}, 'plan': {'dp': 1, 'micro_batch': 4, 'global_batch': 4, 'dtype': 'bf16', 'grad_dtype': 'fp32'}, "
+                                   "'measured': {'peak_allocated_gib': 1, 'peak_reserved_gib': 1}}");
+  g_autoptr (ScRunsResult) r = validate (rows, 1, TRUE);
+  const ScRunResult *const run = g_ptr_array_index (r->runs, 0);
+  ck_assert_msg (run->why == NULL, "%s", run->why);
+  const double params = 2 * 32768 * 1024.0 + 4 * (4 * 1024 * 1024 + 3 * 4096 * 1024 + 2 * 1024) + 1024;
+  ck_assert_double_eq_tol (run->peak_gib[SC_PEAK_ALLOCATED] * 1024 * 1024 * 1024 / params, 18, 0.05);
+  ck_assert_double_gt (run->peak_gib[SC_PEAK_RESERVED], 1.5 * run->peak_gib[SC_PEAK_ALLOCATED]);
+}
+END_TEST
 
 START_TEST (errors_of_five_are_as_by_hand)
 {
@@ -363,6 +411,8 @@ main (void)
   tcase_add_test (plans, years_are_read_off_versions_papers_and_titles);
   tcase_add_test (plans, what_a_row_says_is_kept_and_what_it_leaves_out_is_filled_in);
   tcase_add_test (plans, reasons_name_what_is_missing_or_not_modelled);
+  tcase_add_test (plans, stages_are_as_the_row_tells_them);
+  tcase_add_test (judging, nanotrons_allocated_memory_is_what_is_held_between_steps);
   tcase_add_test (judging, errors_of_five_are_as_by_hand);
   tcase_add_test (judging, threads_do_not_change_a_byte);
   tcase_add_test (judging, a_row_alone_is_forecast_as_among_others);
