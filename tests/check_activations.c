@@ -118,8 +118,8 @@ START_TEST (copies_run_beside_the_next_layer)
   g_autoptr (ScStepItems) items = NULL;
   g_autoptr (FixRun) r = run (c, &t, &w, &items);
   ScTime end = 0;
-  for (guint32 i = 0; i < r->lowered->program->ops->len; i++)
-    if (strcmp (g_ptr_array_index (r->lowered->labels, g_array_index (r->lowered->program->ops, ScOp, i).label), "layer backward") == 0)
+  for (guint32 i = 0; i < r->lowered->program->n_ops; i++)
+    if (strcmp (g_ptr_array_index (r->lowered->labels, sc_program_find_op (r->lowered->program, i).label), "layer backward") == 0)
       end = MAX (end, r->trace->spans[i].end);
   ck_assert_msg (ABS (end - (ScTime) (end_on_paper_ms (c) * MS)) <= 100, "case %d: %.9f ms, expected %.9f", _i, (double) end / MS, end_on_paper_ms (c));
 }

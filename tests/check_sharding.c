@@ -367,7 +367,7 @@ START_TEST (the_size_is_known_before)
       ScLowerInput input = r->input;
       input.detail = detail;
       g_autoptr (ScLowered) lowered = sc_lower (&input);
-      const double ops = lowered->program->ops->len, ratio = sc_lower_estimate (&input) / ops;
+      const double ops = lowered->program->n_ops, ratio = sc_lower_estimate (&input) / ops;
       /* passes of this test are merged into fewer ops than those of most workloads */
       const gboolean kernels = detail == SC_DETAIL_KERNEL, apart = c->sharding >= SC_SHARDING_ZERO3;
       const double least = kernels || apart ? 0.9 : 0.25, most = kernels ? 1.25 : apart ? 1.7 : 3;
@@ -409,9 +409,9 @@ START_TEST (second_copies_are_used_as_soon_as_they_are_there)
   const double params = (double) r->sizes->params[0];
   double gathered = 0;
   const ScProgram *const p = r->lowered->program;
-  for (guint32 i = 0; i < p->ops->len; i++)
+  for (guint32 i = 0; i < p->n_ops; i++)
     {
-      const ScOp *const op = &g_array_index (p->ops, ScOp, i);
+      const ScOp op_i = sc_program_find_op (p, i), *const op = &op_i;
       if (op->kind != SC_OP_CALL || strcmp (label_of (r, op), "parameters") != 0)
         continue;
       const ScCall *const call = &g_array_index (p->calls, ScCall, op->arg);
@@ -444,9 +444,9 @@ START_TEST (weights_in_8_bits_are_gathered_in_half_the_bytes)
           g_autoptr (FixRun) r = fix_run (t, w, items, FALSE, 0);
           const ScProgram *const p = r->lowered->program;
           guint casts = 0, scales = 0;
-          for (guint32 op = 0; op < p->ops->len; op++)
+          for (guint32 op = 0; op < p->n_ops; op++)
             {
-              const ScOp *const o = &g_array_index (p->ops, ScOp, op);
+              const ScOp found = sc_program_find_op (p, op), *const o = &found;
               casts += strcmp (label_of (r, o), "cast of weight") == 0;
               scales += o->kind == SC_OP_CALL && strcmp (label_of (r, o), "largest weights") == 0;
               if (o->kind == SC_OP_CALL && strcmp (label_of (r, o), "parameters") == 0)
