@@ -89,7 +89,8 @@ read_overlap (const cJSON *value, cJSON *plan, cJSON *model)
 }
 
 /* Layers moved off the last stage until the longest one is as short as whole layers allow: what the head costs in layers is
- * 6 V / (72 h + 12 s) (arXiv 2411.05288, section 2). */
+ * 6 V / (72 h + 12 s) (arXiv 2411.05288, section 2).  The later stages take what is over: they hold fewer micro-batches, and the paper's
+ * peaks, of its first stages, do not grow. */
 static void
 redistribute (const cJSON *row, cJSON *plan, const cJSON *model)
 {
@@ -112,7 +113,7 @@ redistribute (const cJSON *row, cJSON *plan, const cJSON *model)
   const guint others = layers - last;
   cJSON *const array = cJSON_CreateArray ();
   for (guint i = 0; i + 1 < n; i++)
-    cJSON_AddItemToArray (array, cJSON_CreateNumber (others / (n - 1) + (i < others % (n - 1))));
+    cJSON_AddItemToArray (array, cJSON_CreateNumber (others / (n - 1) + (i + others % (n - 1) >= n - 1)));
   cJSON_AddItemToArray (array, cJSON_CreateNumber (last));
   put (plan, "stage_layers", array);
 }
@@ -547,6 +548,8 @@ fabric_words (const ScRowCluster *c)
     g_string_append (words, c->gpus_per_node == 4 ? "4-GPU node, NVLink mesh; " : "NVLink mesh; ");
   else if (c->intra == SC_INTRA_PCIE)
     g_string_append (words, "PCIe; ");
+  else if (c->intra == SC_INTRA_NVL72)
+    g_string_append (words, "NVL72; ");
   const char *name = c->fabric != NULL ? c->fabric : "";
   for (guint i = 0; i < G_N_ELEMENTS (fabrics); i++)
     if (strcmp (fabrics[i].fabric, name) == 0)

@@ -16,7 +16,7 @@
   "those of them that ask for what is not modelled.\n"
 #define HOW_MEMORY                                                                                                                            \
   "Errors are predicted / measured - 1 of the peak: + is too much.  unspecified: the source does not say of what; held against what is allocated.\n"  \
-  "by rank: each printed rank by itself.\n"
+  "states: no peak, but what authors count for a number of parameters.  by rank: each printed rank by itself.\n"
 
 static char *
 count_cell (guint n)
@@ -66,8 +66,8 @@ static void
 add_peaks (ScTextTable *t, const ScSourceResult *s)
 {
   const ScRowErrors *const kinds[] = { &s->peaks[SC_PEAK_ALLOCATED], &s->peaks[SC_PEAK_RESERVED], &s->peaks[SC_PEAK_DEVICE], &s->peaks[SC_PEAK_UNSPECIFIED],
-                                       &s->ranks[0], &s->ranks[1] };
-  static const char *const words[] = { "allocated", "reserved", "device", "unspecified", "allocated by rank", "reserved by rank" };
+                                       &s->peaks[SC_PEAK_STATES], &s->ranks[0], &s->ranks[1] };
+  static const char *const words[] = { "allocated", "reserved", "device", "unspecified", "states", "allocated by rank", "reserved by rank" };
   for (guint i = 0; i < G_N_ELEMENTS (kinds); i++)
     {
       if (kinds[i]->n == 0)
@@ -207,8 +207,8 @@ write_worst (const ScRunsResult *r, gboolean memory, gboolean markdown, GString 
     {
       const ScRunResult *const run = g_ptr_array_index (judged, i);
       sc_text_table_words (&t, run->row->id);
-      sc_text_table_words (&t, run->framework);
-      sc_text_table_words (&t, run->topology);
+      sc_text_table_words (&t, run->framework != NULL ? run->framework : "-");
+      sc_text_table_words (&t, run->topology != NULL ? run->topology : "-");
       add_figures (&t, run, memory);
       sc_text_table_cell (&t, sc_text_percent (error_of (run, memory), TRUE));
     }

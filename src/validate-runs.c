@@ -6,12 +6,14 @@
 #include "models/forecast.h"
 #include "models/layout.h"
 #include "models/memory.h"
+#include "models/optimizer.h"
+#include "models/sharding.h"
 
 #define GIB (1024.0 * 1024 * 1024)
 #define MAX_JOBS 256
 
 static const char *const peak_names[] = {
-  [SC_PEAK_ALLOCATED] = "allocated", [SC_PEAK_RESERVED] = "reserved", [SC_PEAK_DEVICE] = "device", [SC_PEAK_UNSPECIFIED] = "unspecified",
+  [SC_PEAK_ALLOCATED] = "allocated", [SC_PEAK_RESERVED] = "reserved", [SC_PEAK_DEVICE] = "device", [SC_PEAK_UNSPECIFIED] = "unspecified", [SC_PEAK_STATES] = "states",
 };
 G_STATIC_ASSERT (G_N_ELEMENTS (peak_names) == SC_N_PEAKS);
 
@@ -26,7 +28,7 @@ double
 sc_run_measured_peak (const ScRow *row, ScPeak peak)
 {
   const ScRowMeasured *const m = &row->measured;
-  const double peaks[SC_N_PEAKS] = { m->allocated_gib, m->reserved_gib, m->device_gib, m->unspecified_gib };
+  const double peaks[SC_N_PEAKS] = { m->allocated_gib, m->reserved_gib, m->device_gib, m->unspecified_gib, m->model_state_gb * 1e9 / GIB };
   return peaks[peak] > 0 ? peaks[peak] : NAN;
 }
 
@@ -45,7 +47,7 @@ sc_run_peak_error (const ScRunResult *run, ScPeak peak)
 double
 sc_run_memory_error (const ScRunResult *run)
 {
-  for (guint peak = 0; peak < SC_N_PEAKS; peak++)
+  for (guint peak = 0; peak < SC_PEAK_STATES; peak++)
     if (isfinite (sc_run_measured_peak (run->row, (ScPeak) peak)))
       return sc_run_peak_error (run, (ScPeak) peak);
   return NAN;
@@ -62,12 +64,22 @@ has_peak (const ScRow *row)
   return row->measured.n_ranks > 0;
 }
 
+/* Model states that its authors count for a number of parameters (ZeRO, arXiv 1910.02054, table 1). */
+static gboolean
+is_states (const ScRow *row)
+{
+  return row->kind == SC_PUBLISHED_ANALYTIC_MEMORY && row->measured.model_state_gb > 0
+         && sc_row_number_at (sc_row_at (row->json->root, "model"), "params_b", 0) > 0;
+}
+
 static void
 ask (ScRunResult *run)
 {
   const ScRow *const row = run->row;
   run->asked_time = row->kind == SC_PUBLISHED_TRAINING && row->complete_time != 0 && row->step_s > 0;
   run->asked_memory = row->kind == SC_PUBLISHED_TRAINING && row->complete_memory != 0 && (has_peak (row) || row->measured.oom >= 0);
+  if (is_states (row))
+    run->asked_memory = row->complete_memory != 0;
   run->step_s = run->fill = NAN;
   for (guint peak = 0; peak < SC_N_PEAKS; peak++)
     run->peak_gib[peak] = NAN;
@@ -145,10 +157,28 @@ take_memory (ScRunResult *run, const ScSummary *s, const ScRowFramework *framewo
       most[SC_PEAK_DEVICE] = MAX (most[SC_PEAK_DEVICE], (double) c->peak_device_bytes);
     }
   most[SC_PEAK_UNSPECIFIED] = most[SC_PEAK_ALLOCATED];
-  for (guint peak = 0; peak < SC_N_PEAKS; peak++)
+  for (guint peak = 0; peak < SC_PEAK_STATES; peak++)
     run->peak_gib[peak] = most[peak] / GIB;
   run->oom = run->fill > 1;
   take_ranks (run, s);
+}
+
+/* Bytes of a parameter's states, times all of them. */
+static void
+run_states (ScRunResult *run)
+{
+  const cJSON *const plan = sc_row_at (run->row->json->root, "plan");
+  const char *const sharding = sc_row_text_at (plan, "sharding"), *const dtype = sc_row_text_at (plan, "dtype");
+  const ScDtype width = g_strcmp0 (dtype, "bf16") == 0 ? SC_DTYPE_BF16 : SC_DTYPE_FP16;
+  const double params = 1e9 * sc_row_number_at (sc_row_at (run->row->json->root, "model"), "params_b", 0);
+  for (const ScShardingRow *const *s = sc_sharding_all (); *s != NULL; s++)
+    if (g_strcmp0 ((*s)->name, sharding) == 0)
+      {
+        const ScStateBytes b = sc_sharding_states (*s, sc_optimizer_row (SC_OPTIMIZER_ADAM)->state_bytes, width, width, sc_row_count_at (plan, "dp", 1));
+        run->peak_gib[SC_PEAK_STATES] = params * (b.weights + b.grads + b.optimizer) / GIB;
+        return;
+      }
+  run->why = g_strdup (sharding != NULL ? "its sharding is not modelled" : "missing: plan.sharding");
 }
 
 /* Kernel costs are asked again by rows on the same machines: one cache for each topology and thread. */
@@ -169,6 +199,11 @@ costs_of (GHashTable *caches, const ScTopology *topology)
 static void
 run_row (ScRunResult *run, ScRowSystems *systems, GHashTable *caches)
 {
+  if (is_states (run->row))
+    {
+      run_states (run);
+      return;
+    }
   g_autoptr (ScRowRun) r = sc_row_run_new (systems, run->row, &run->why);
   if (r == NULL)
     return;

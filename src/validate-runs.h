@@ -14,6 +14,7 @@ typedef enum
   SC_PEAK_RESERVED,
   SC_PEAK_DEVICE,
   SC_PEAK_UNSPECIFIED, /* held against what is allocated */
+  SC_PEAK_STATES,      /* no peak: weights, gradients and optimizer states, of rows that count them for a number of parameters */
   SC_N_PEAKS
 } ScPeak;
 const char *sc_peak_name (ScPeak peak);

@@ -227,13 +227,13 @@ END_TEST
 
 START_TEST (stages_are_as_the_row_tells_them)
 {
-  /* h 1024, s 1024: a layer is 72 x 1024 + 12 x 1024, a head of 28,672 words 2 layers; 8 layers on 4 stages are 3 2 2 1 */
+  /* h 1024, s 1024: a layer is 72 x 1024 + 12 x 1024, a head of 28,672 words 2 layers; 8 layers on 4 stages are 2 2 3 1 */
   static const struct
   {
     const char *framework, *plan;
     guint layers, of[4];
   } cases[] = {
-    { "megatron-lm", "'extra': {'vocab_method': 'transformer layers redistributed to balance compute'}", 8, { 3, 2, 2, 1 } },
+    { "megatron-lm", "'extra': {'vocab_method': 'transformer layers redistributed to balance compute'}", 8, { 2, 2, 3, 1 } },
     { "megatron-lm", "'extra': {'vocab_method': 'output and input layers sit on the last / first stage'}", 8, { 2, 2, 2, 2 } },
     { "megatron-lm", "'extra': {'stage_layers': [1, 3, 3, 1]}", 8, { 1, 3, 3, 1 } },
     { "megatron-lm", "'extra': {'stage_layers': 'embeddings take one slot each at both ends'}", 6, { 1, 2, 2, 1 } },
@@ -272,6 +272,29 @@ START_TEST (nanotrons_allocated_memory_is_what_is_held_between_steps)
   const double params = 2 * 32768 * 1024.0 + 4 * (4 * 1024 * 1024 + 3 * 4096 * 1024 + 2 * 1024) + 1024;
   ck_assert_double_eq_tol (run->peak_gib[SC_PEAK_ALLOCATED] * 1024 * 1024 * 1024 / params, 18, 0.05);
   ck_assert_double_gt (run->peak_gib[SC_PEAK_RESERVED], 1.5 * run->peak_gib[SC_PEAK_ALLOCATED]);
+}
+END_TEST
+
+/* arXiv 1910.02054, table 1. */
+START_TEST (model_states_are_as_zero_counts_them)
+{
+  static const struct
+  {
+    const char *sharding;
+    guint dp;
+    double params_b, gb;
+  } cases[] = { { "zero1", 64, 7.5, 31.4 }, { "zero2", 64, 7.5, 16.6 }, { "zero3", 64, 7.5, 1.88 }, { "zero3", 1024, 1000, 15.6 } };
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autofree char *text = g_strdup_printf ("{'kind': 'analytic-memory', 'model': {'params_b': %g}, 'plan': {'dp': %u, 'sharding': '%s', 'dtype': 'fp16'}, "
+                                               "'measured': {'model_state_gb': %g}}",
+                                               cases[i].params_b, cases[i].dp, cases[i].sharding, cases[i].gb);
+      g_autoptr (ScRows) rows = parse (text);
+      g_autoptr (ScRunsResult) r = validate (rows, 1, TRUE);
+      const ScRunResult *const run = g_ptr_array_index (r->runs, 0);
+
+      ck_assert_double_eq_tol (sc_run_peak_error (run, SC_PEAK_STATES), 0, 0.005);
+    }
 }
 END_TEST
 
@@ -337,7 +360,7 @@ START_TEST (every_row_is_judged_or_has_a_reason_and_the_counts_add_up)
       for (guint i = 0; i < r->runs->len; i++)
         {
           const ScRunResult *const run = g_ptr_array_index (r->runs, i);
-          ck_assert ((run->why == NULL) == (isfinite (run->step_s) && isfinite (run->fill)));
+          ck_assert ((run->why == NULL) == ((isfinite (run->step_s) && isfinite (run->fill)) || isfinite (run->peak_gib[SC_PEAK_STATES])));
           judged += run->why == NULL;
         }
       for (guint i = 0; i < r->sources->len; i++)
@@ -413,6 +436,7 @@ main (void)
   tcase_add_test (plans, reasons_name_what_is_missing_or_not_modelled);
   tcase_add_test (plans, stages_are_as_the_row_tells_them);
   tcase_add_test (judging, nanotrons_allocated_memory_is_what_is_held_between_steps);
+  tcase_add_test (judging, model_states_are_as_zero_counts_them);
   tcase_add_test (judging, errors_of_five_are_as_by_hand);
   tcase_add_test (judging, threads_do_not_change_a_byte);
   tcase_add_test (judging, a_row_alone_is_forecast_as_among_others);
