@@ -372,6 +372,8 @@ static const ScField plan_fields[] = {
     .help = "A file of such lines, numbers split by commas: one line, or one for each layer with experts" },
   { "cuda_graphs", FLAG, PLAN (cuda_graphs),
     .help = "Forward and backward passes are replayed as CUDA graphs, without the host's pace; what graphs hold in memory is not counted" },
+  { "expandable_segments", FLAG, PLAN (expandable_segments),
+    .help = "PyTorch's allocator lets segments grow (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True): less is reserved that nobody has" },
   { "shard_group", SC_FIELD_COUNT, .min = 2, .max = 8000000, .derived = "all data-parallel ranks", PLAN (shard_group),
     .help = "Ranks that share one sharded copy: hsdp, or an instance of the distributed optimizer" },
   { "offload", SC_FIELD_CHOICE, .choices = offloads, .fallback = "none", PLAN (offload),

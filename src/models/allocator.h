@@ -29,6 +29,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScAllocator, sc_allocator_free)
 guint32 sc_allocator_take (ScAllocator *allocator, guint stream, guint64 bytes);
 void    sc_allocator_give (ScAllocator *allocator, guint32 handle);
 
+guint64 sc_allocator_address (const ScAllocator *allocator, guint32 handle);
+
+/* The same for two states whose blocks, free or not, are the same: from there on both answer alike. */
+guint64 sc_allocator_signature (const ScAllocator *allocator);
+
 typedef struct
 {
   guint64 requested;      /* bytes of live tensors as they were asked for (torch.cuda.memory_stats: requested_bytes) */

@@ -127,5 +127,5 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
         g_set_error (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_INTERNAL, "the simulation stopped: %s", inner->message);
       return NULL;
     }
-  return sc_summarise (&input, lowered, trace, options->memory_margin > 0 ? options->memory_margin : SC_MEMORY_DEFAULT_MARGIN);
+  return sc_summarise (&input, lowered, trace, options->memory_margin > 0 ? options->memory_margin : SC_MEMORY_DEFAULT_MARGIN, options->memory);
 }

@@ -4,6 +4,7 @@
 #pragma once
 #include "models/kernel.h"
 #include "models/lower.h"
+#include "models/summarise-memory.h"
 #include "models/summary.h"
 
 typedef struct
@@ -14,6 +15,7 @@ typedef struct
   gboolean links;      /* fill ScSummary.links */
   ScDetail detail;     /* how finely */
   gboolean apart;      /* classes that do the same have ops of their own each: more memory and nothing else, for tests */
+  ScMemoryDepth memory; /* for which stages the allocator is played */
   ScCostCache *costs;  /* kernel costs that many forecasts on the same topology share, in one thread; NULL: of this one */
 } ScForecastOptions;
 

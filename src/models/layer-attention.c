@@ -146,7 +146,8 @@ sc_pass_core_forward (Pass *p, gboolean repeated)
       sc_pass_operation (p, "softmax", SC_OP_SOFTMAX, 8 * p->scores, s);
       sc_pass_born (p, SOFTMAX_OUT);
       sc_pass_operation (p, "softmax to 16 bits", SC_OP_CAST, e + 4 * p->scores, 0);
-      sc_pass_temp (p, -e - 4 * p->scores);
+      sc_pass_temp (p, -e);
+      sc_pass_temp (p, -4 * p->scores);
     }
   else
     {
@@ -173,20 +174,24 @@ sc_pass_core_forward (Pass *p, gboolean repeated)
   else
     sc_pass_temp (p, output);
   sc_pass_operation (p, "context transpose", SC_OP_COPY, 2 * output, 0);
-  sc_pass_temp (p, repeated ? -2 * output : -output);
+  sc_pass_temp (p, -output);
+  if (repeated)
+    sc_pass_temp (p, -output);
 }
 
-/* d(attention output), a temporary that it frees, to dQ, dK, dV in one tensor, which is a temporary left behind. */
+/* d(attention output), a temporary that it frees, to dQ, dK, dV, which are temporaries left behind. */
 void
 sc_pass_core_backward (Pass *p)
 {
   const guint s = p->shape->seq, d = p->model->head_dim, d_v = (guint) (p->o / p->heads);
   const double output = p->e * p->o * p->t;
-  const double parts = p->e * (p->q + p->kv + p->v) * p->t;
+  const double queries = p->e * p->q * p->t, keys = p->e * p->kv * p->t, values = p->e * p->v * p->t;
   if (p->plan->attention == SC_ATTENTION_FLASH)
     {
-      /* dQ adds up in fp32 beside the result */
-      sc_pass_temp (p, parts + 4 * p->q * p->t);
+      sc_pass_temp (p, queries);
+      sc_pass_temp (p, keys);
+      sc_pass_temp (p, values);
+      sc_pass_temp (p, 4 * p->q * p->t); /* dQ adds up in fp32 beside the result */
       flash_backward (p);
       sc_pass_temp (p, -4 * p->q * p->t);
       sc_pass_spent (p, FLASH_LSE);
@@ -198,7 +203,7 @@ sc_pass_core_backward (Pass *p)
       sc_pass_spent_on_weights (p, PROJ_IN);
       sc_pass_temp (p, e);
       core_gemm (p, "values dgrad", s, s, d_v);
-      sc_pass_temp (p, p->e * p->o * p->t);
+      sc_pass_temp (p, output);
       core_gemm (p, "values wgrad", s, d_v, s);
       if (p->model->dropout > 0)
         {
@@ -212,11 +217,18 @@ sc_pass_core_backward (Pass *p)
       if (!p->fw->fused_softmax)
         sc_pass_elementwise (p, "scale and mask backward", 4 * e + 8 * p->scores);
       sc_pass_spent (p, SOFTMAX_OUT);
-      sc_pass_temp (p, 2 * p->e * p->q * p->t);
+      sc_pass_temp (p, queries);
       core_gemm (p, "scores dgrad", s, d, s);
+      sc_pass_temp (p, queries);
       core_gemm (p, "scores wgrad", s, d, s);
       sc_pass_temp (p, -e);
-      sc_pass_temp (p, parts - p->e * (2 * p->q + p->o) * p->t); /* groups of queries add up into fewer keys and values */
+      if (p->kv_heads != p->heads) /* groups of queries add up into fewer keys and values */
+        {
+          sc_pass_temp (p, keys);
+          sc_pass_temp (p, -queries);
+          sc_pass_temp (p, values);
+          sc_pass_temp (p, -output);
+        }
     }
   if (p->model->attention_sinks)
     sc_pass_reduction (p, "attention sinks gradient", 8.0 * p->heads * p->t); /* of each head over its tokens, from what the core leaves in fp32 */
@@ -320,7 +332,9 @@ sc_pass_attention_backward (Pass *p)
   sc_pass_core_backward (p);
   sc_pass_temp (p, parts);
   sc_pass_operation (p, "qkv gradient concatenate", SC_OP_COPY, 2 * parts, 0);
-  sc_pass_temp (p, -parts);
+  sc_pass_temp (p, -p->e * p->q * p->t);
+  sc_pass_temp (p, -p->e * p->kv * p->t);
+  sc_pass_temp (p, -p->e * p->kv * p->t);
   if (p->model->positions == SC_POSITIONS_ROPE)
     rotary (p);
   if (p->model->qk_norm)

@@ -67,7 +67,8 @@ ring_forward (Pass *p, const Ring *r)
 {
   const double buffers = MIN (r->n - 1, 2) * r->kv_bytes;
   sc_pass_mem (p, SC_MEM_COMM, buffers);
-  sc_pass_temp (p, r->out_bytes + r->lse_bytes); /* of one step, before it is merged */
+  sc_pass_temp (p, r->out_bytes); /* of one step, before it is merged */
+  sc_pass_temp (p, r->lse_bytes);
   ring_exchange (p, r, "KV exchange", r->kv_bytes);
   ring_flash (p, r, TRUE, FALSE);
   for (guint step = 1; step < r->n; step++)
@@ -79,7 +80,8 @@ ring_forward (Pass *p, const Ring *r)
       sc_pass_elementwise (p, "log-sum-exp merge", 3 * r->lse_bytes);
       sc_pass_elementwise (p, "output merge", 3 * r->out_bytes + 2 * r->lse_bytes);
     }
-  sc_pass_temp (p, -r->out_bytes - r->lse_bytes);
+  sc_pass_temp (p, -r->out_bytes);
+  sc_pass_temp (p, -r->lse_bytes);
   sc_pass_mem (p, SC_MEM_COMM, -buffers);
 }
 
@@ -118,16 +120,24 @@ chunks_flash (Pass *p, const char *name, ScKernelClass class)
   sc_pass_flash (p, name, class, &chunk);
 }
 
+/* Keys and values of all ranks, temporaries: born, or, with @sign -1, gone. */
+static void
+put_keys (Pass *p, int sign)
+{
+  sc_pass_temp (p, sign * (double) p->plan->cp * key_bytes (p));
+  sc_pass_temp (p, sign * (double) p->plan->cp * sc_pass_tensor_bytes (p, V));
+}
+
 static void
 gather_keys (Pass *p)
 {
   const double cp = p->plan->cp, keys = cp * key_bytes (p), values = cp * sc_pass_tensor_bytes (p, V);
-  sc_pass_temp (p, keys + values);
+  put_keys (p, 1);
   sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_CP, SC_COLL_ALL_GATHER, "key all-gather", keys);
   sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_CP, SC_COLL_ALL_GATHER, "value all-gather", values);
-  sc_pass_temp (p, keys + values);
+  put_keys (p, 1);
   sc_pass_operation (p, "KV reorder", SC_OP_COPY, 2 * (keys + values), 0); /* out of zig-zag */
-  sc_pass_temp (p, -keys - values);
+  put_keys (p, -1);
 }
 
 static void
@@ -136,7 +146,7 @@ all_gather_forward (Pass *p)
   gather_keys (p);
   for (guint i = 0; i < 2; i++)
     chunks_flash (p, "attention", SC_KERNEL_FLASH_FORWARD);
-  sc_pass_temp (p, -(double) p->plan->cp * (key_bytes (p) + sc_pass_tensor_bytes (p, V)));
+  put_keys (p, -1);
 }
 
 static void
@@ -144,17 +154,19 @@ all_gather_backward (Pass *p)
 {
   const double cp = p->plan->cp, keys = cp * key_bytes (p), values = cp * sc_pass_tensor_bytes (p, V), all = keys + values;
   gather_keys (p);
-  sc_pass_temp (p, 2 * all); /* the sum, and what one kernel adds to it */
+  put_keys (p, 1); /* the sum ... */
+  put_keys (p, 1); /* ... and what one kernel adds to it */
   for (guint i = 0; i < 2; i++)
     {
       chunks_flash (p, "attention backward", SC_KERNEL_FLASH_BACKWARD);
       sc_pass_elementwise (p, "KV gradient add", 3 * all / 2); /* a chunk sees half of the keys in the mean */
     }
   sc_pass_operation (p, "KV gradient reorder", SC_OP_COPY, 2 * all, 0);
-  sc_pass_temp (p, -2 * all); /* ... and the gathered keys */
+  put_keys (p, -1);
+  put_keys (p, -1); /* the gathered ones */
   sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_CP, SC_COLL_REDUCE_SCATTER, "key gradient reduce", keys);
   sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_CP, SC_COLL_REDUCE_SCATTER, "value gradient reduce", values);
-  sc_pass_temp (p, -all);
+  put_keys (p, -1);
 }
 
 /* ---- all-to-all ---- */

@@ -60,30 +60,32 @@ vocab_rank (const Pass *p)
   return ceil ((double) p->model->vocab / p->plan->tp);
 }
 
-/* What the embedding saves: token ids (8 bytes) and what leads in from a table of another width, for the weights; the norm's input,
- * the dropout mask. */
-static double
-embedding_saved_for_weights (const Pass *p)
+/* What the embedding saves, born or, with @sign -1, gone: token ids (8 bytes) and what leads in from a table of another width, for the
+ * weights ... */
+static void
+embedding_saved_for_weights (Pass *p, int sign)
 {
-  return 8 * p->t + (has_ways (p) ? table_rows_bytes (p) : 0);
+  sc_pass_end_tensor (p, TOKEN_IDS, sign * 8 * p->t);
+  if (has_ways (p))
+    sc_pass_end_tensor (p, WAY_IN, sign * table_rows_bytes (p));
 }
 
-static double
-embedding_saved (const Pass *p)
+/* ... the norm's input, the dropout mask. */
+static void
+embedding_saved (Pass *p, int sign)
 {
-  double bytes = embedding_saved_for_weights (p);
   if (p->model->embedding_norm)
-    bytes += sc_pass_rows_bytes (p);
+    sc_pass_end_tensor (p, EMBEDDING_NORM_IN, sign * sc_pass_rows_bytes (p));
   if (p->model->dropout > 0)
-    bytes += p->h * p->t_sp;
-  return bytes;
+    sc_pass_end_tensor (p, EMBEDDING_MASK, sign * p->h * p->t_sp);
 }
 
 void
 sc_embedding_forward (const ScLayerShape *shape, GArray *items)
 {
   Pass p = ends_pass (shape, items, SC_TIME_FORWARD);
-  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, embedding_saved (&p));
+  embedding_saved_for_weights (&p, 1);
+  embedding_saved (&p, 1);
   sc_pass_temp (&p, table_full_bytes (&p));
   sc_pass_operation (&p, "embedding", SC_OP_EMBEDDING, 2 * table_full_bytes (&p), 0);
   if (p.split)
@@ -159,7 +161,8 @@ sc_embedding_backward (const ScLayerShape *shape, GArray *items)
   Pass p = ends_pass (shape, items, SC_TIME_BACKWARD);
   embedding_input (&p);
   embedding_weights (&p);
-  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, -embedding_saved (&p));
+  embedding_saved_for_weights (&p, -1);
+  embedding_saved (&p, -1);
 }
 
 void
@@ -167,7 +170,7 @@ sc_embedding_backward_input (const ScLayerShape *shape, GArray *items)
 {
   Pass p = ends_pass (shape, items, SC_TIME_BACKWARD);
   embedding_input (&p);
-  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, embedding_saved_for_weights (&p) - embedding_saved (&p));
+  embedding_saved (&p, -1);
 }
 
 void
@@ -175,26 +178,21 @@ sc_embedding_backward_weight (const ScLayerShape *shape, GArray *items)
 {
   Pass p = ends_pass (shape, items, SC_TIME_WEIGHT);
   embedding_weights (&p);
-  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, -embedding_saved_for_weights (&p));
+  embedding_saved_for_weights (&p, -1);
 }
 
-/* The input of the logits. */
-static double
-head_saved_for_weights (const Pass *p)
+/* The input of the logits is saved for the weights; for the gradient that is handed on, with @sign 1 or gone with -1, the input of the
+ * final norm, and its output where that is not the logits' input. */
+static void
+head_saved (Pass *p, int sign)
 {
-  return table_rows_bytes (p);
-}
-
-/* With the input of the final norm, and its output where that is not the logits' input. */
-static double
-head_saved (const Pass *p)
-{
-  double bytes = head_saved_for_weights (p);
   if (!p->model->no_final_norm)
-    bytes += sc_pass_rows_bytes (p) + sc_pass_tensor_bytes (p, NORM1_STATS);
+    {
+      sc_pass_end_tensor (p, FINAL_NORM_IN, sign * sc_pass_rows_bytes (p));
+      sc_pass_end_tensor (p, FINAL_NORM_STATS, sign * sc_pass_tensor_bytes (p, NORM1_STATS));
+    }
   if (has_ways (p))
-    bytes += sc_pass_rows_bytes (p);
-  return bytes;
+    sc_pass_end_tensor (p, WAY_OUT_IN, sign * sc_pass_rows_bytes (p));
 }
 
 static void
@@ -221,12 +219,13 @@ torch_loss_forward (Pass *p, double n)
       loss_reduce (p, "loss sums");
       return;
     }
-  sc_pass_mem (p, SC_MEM_LOGITS, 4 * n);
+  sc_pass_end_tensor (p, LOGITS_FP32, 4 * n);
   sc_pass_operation (p, "loss: to fp32", SC_OP_CAST, (p->e + 4) * n, 0);
-  sc_pass_mem (p, SC_MEM_LOGITS, 4 * n);
+  sc_pass_end_tensor (p, LOG_SOFTMAX, 4 * n);
   sc_pass_operation (p, "loss: log-softmax", SC_OP_SOFTMAX, 8 * n, 0);
   loss_reduce (p, "loss sums");
-  sc_pass_mem (p, SC_MEM_LOGITS, -(4 + p->e) * n);
+  sc_pass_end_tensor (p, LOGITS_FP32, -4 * n);
+  sc_pass_end_tensor (p, LOGITS, -p->e * n);
 }
 
 /* To the gradient of the logits in 16 bits. */
@@ -238,13 +237,15 @@ torch_loss_backward (Pass *p, double n)
       sc_pass_elementwise (p, "cross entropy backward", 2 * p->e * n); /* in place */
       return;
     }
-  sc_pass_mem (p, SC_MEM_LOGITS, 8 * n);
+  sc_pass_end_tensor (p, LOGITS_CHOICE, 4 * n);
   sc_pass_elementwise (p, "loss: gradient of the choice", 4 * n);
+  sc_pass_end_tensor (p, LOGITS_GRADIENT_FP32, 4 * n);
   sc_pass_operation (p, "loss: log-softmax backward", SC_OP_SOFTMAX_BACKWARD, 12 * n, 0);
-  sc_pass_mem (p, SC_MEM_LOGITS, -8 * n);
-  sc_pass_mem (p, SC_MEM_LOGITS, p->e * n);
+  sc_pass_end_tensor (p, LOGITS_CHOICE, -4 * n);
+  sc_pass_end_tensor (p, LOG_SOFTMAX, -4 * n);
+  sc_pass_end_tensor (p, LOGITS_GRADIENT, p->e * n);
   sc_pass_operation (p, "loss: gradient to 16 bits", SC_OP_CAST, (4 + p->e) * n, 0);
-  sc_pass_mem (p, SC_MEM_LOGITS, -4 * n);
+  sc_pass_end_tensor (p, LOGITS_GRADIENT_FP32, -4 * n);
 }
 
 void
@@ -253,12 +254,13 @@ sc_head_forward (const ScLayerShape *shape, GArray *items)
   Pass p = ends_pass (shape, items, SC_TIME_FORWARD);
   const double width = vocab_rank (&p);
   const double n = p.t * width;
-  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, head_saved (&p));
+  head_saved (&p, 1);
+  sc_pass_end_tensor (&p, LOGITS_IN, table_rows_bytes (&p));
   if (!p.model->no_final_norm)
     sc_pass_norm_forward (&p, "final norm");
   if (has_ways (&p))
     sc_pass_gemm (&p, linear_way_out.fprop, SC_GEMM_TN, p.t_sp, table_width (&p), p.h);
-  sc_pass_mem (&p, SC_MEM_LOGITS, p.e * n);
+  sc_pass_end_tensor (&p, LOGITS, p.e * n);
   sc_pass_column_forward_from (&p, &linear_head, table_width (&p), width);
   if (p.model->head_bias && !p.fw->fused_bias)
     sc_pass_elementwise (&p, "logits bias", 2 * p.e * n);
@@ -269,11 +271,11 @@ sc_head_forward (const ScLayerShape *shape, GArray *items)
       return;
     }
   /* Cross entropy over a split vocabulary works on an fp32 copy, which becomes the softmax that backward needs. */
-  sc_pass_mem (&p, SC_MEM_LOGITS, 4 * n);
+  sc_pass_end_tensor (&p, LOGITS_FP32, 4 * n);
   if (p.fw->fused_loss)
     {
       sc_pass_reduction (&p, "loss: to fp32, maximum", (p.e + 4) * n);
-      sc_pass_mem (&p, SC_MEM_LOGITS, -p.e * n);
+      sc_pass_end_tensor (&p, LOGITS, -p.e * n);
       loss_reduce (&p, "loss maximum");
       sc_pass_reduction (&p, "loss: exponentials, sum", 8 * n);
       loss_reduce (&p, "loss sums");
@@ -281,7 +283,7 @@ sc_head_forward (const ScLayerShape *shape, GArray *items)
       return;
     }
   sc_pass_operation (&p, "loss: to fp32", SC_OP_CAST, (p.e + 4) * n, 0);
-  sc_pass_mem (&p, SC_MEM_LOGITS, -p.e * n);
+  sc_pass_end_tensor (&p, LOGITS, -p.e * n);
   sc_pass_reduction (&p, "loss: maximum", 4 * n);
   loss_reduce (&p, "loss maximum");
   sc_pass_elementwise (&p, "loss: subtract", 8 * n);
@@ -295,7 +297,7 @@ sc_head_forward (const ScLayerShape *shape, GArray *items)
 static void
 loss_backward (Pass *p, double n)
 {
-  sc_pass_mem (p, SC_MEM_LOGITS, p->e * n);
+  sc_pass_end_tensor (p, LOGITS_GRADIENT, p->e * n);
   if (p->fw->fused_loss)
     sc_pass_elementwise (p, "loss backward", (4 + p->e) * n);
   else
@@ -303,7 +305,14 @@ loss_backward (Pass *p, double n)
       sc_pass_elementwise (p, "loss backward", 8 * n); /* in place: times the gradient of the loss */
       sc_pass_operation (p, "loss: gradient to 16 bits", SC_OP_CAST, (4 + p->e) * n, 0);
     }
-  sc_pass_mem (p, SC_MEM_LOGITS, -4 * n);
+  sc_pass_end_tensor (p, LOGITS_FP32, -4 * n);
+}
+
+/* What the weights multiply: where the loss is fused as PyTorch compiles it, the logits' gradient is in their place. */
+static EndTensor
+logits_gradient (const Pass *p)
+{
+  return p->fw->torch_loss && p->fw->fused_loss ? LOGITS : LOGITS_GRADIENT;
 }
 
 static void
@@ -321,7 +330,7 @@ head_backward (const ScLayerShape *shape, Part part, GArray *items)
     logits_bias_gradient (&p, n);
   sc_pass_column_backward_from (&p, &linear_head, table_width (&p), width);
   if (part == PART_WHOLE)
-    sc_pass_mem (&p, SC_MEM_LOGITS, -p.e * n);
+    sc_pass_end_tensor (&p, logits_gradient (&p), -p.e * n);
   if (has_ways (&p))
     {
       sc_pass_temp (&p, sc_pass_rows_bytes (&p));
@@ -336,7 +345,9 @@ head_backward (const ScLayerShape *shape, Part part, GArray *items)
       sc_pass_temp (&p, -sc_pass_rows_bytes (&p)); /* the norm's output gradient */
     }
   sc_pass_temp (&p, -sc_pass_rows_bytes (&p)); /* the gradient of the input: handed on */
-  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, (part == PART_WHOLE ? 0 : head_saved_for_weights (&p)) - head_saved (&p));
+  head_saved (&p, -1);
+  if (part == PART_WHOLE)
+    sc_pass_end_tensor (&p, LOGITS_IN, -table_rows_bytes (&p));
 }
 
 void
@@ -359,6 +370,6 @@ sc_head_backward_weight (const ScLayerShape *shape, GArray *items)
   const double width = vocab_rank (&p);
   logits_bias_gradient (&p, p.t * width);
   sc_pass_column_weights_from (&p, &linear_head, table_width (&p), width);
-  sc_pass_mem (&p, SC_MEM_LOGITS, -p.e * p.t * width);
-  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, -head_saved_for_weights (&p));
+  sc_pass_end_tensor (&p, logits_gradient (&p), -p.e * p.t * width);
+  sc_pass_end_tensor (&p, LOGITS_IN, -table_rows_bytes (&p));
 }

@@ -230,7 +230,9 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
         sc_pass_temp (p, own);
       if (p->split)
         sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, full);
-      sc_pass_temp (p, (p->sp ? -full : 0) - copies);
+      if (p->sp)
+        sc_pass_temp (p, -full);
+      sc_pass_temp (p, -copies);
       return;
     }
   sc_pass_cast_kept (p, FALSE, n_in * p->t_sp);
@@ -257,7 +259,12 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
     sc_pass_wait (p, SC_COMM_TP);
   else if (p->split)
     sc_pass_collective (p, kind, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, full);
-  sc_pass_temp (p, (p->sp ? -held - gathered : 0) - copies);
+  if (p->sp)
+    {
+      sc_pass_temp (p, -held);
+      sc_pass_temp (p, -gathered);
+    }
+  sc_pass_temp (p, -copies);
 }
 
 void
@@ -326,7 +333,9 @@ sc_pass_row_backward (Pass *p, const Linear *l, double n_in)
       if (of_attention (p))
         sc_pass_spent (p, PROJ_NARROW);
     }
-  sc_pass_temp (p, -copies - (kept ? 0 : gathered));
+  sc_pass_temp (p, -copies);
+  if (!kept)
+    sc_pass_temp (p, -gathered);
 }
 
 /* Bytes of an RMSNorm that is written out, for each element (transformers' LlamaRMSNorm): to fp32 6, square 8, mean 4, scale 8, to 16 bits 6,

@@ -196,9 +196,11 @@ sc_pass_mla_forward (Pass *p)
 static void
 assembly_backward (Pass *p)
 {
-  sc_pass_temp (p, full (p, kv_up_width (p) + rope (p)));
+  sc_pass_temp (p, full (p, kv_up_width (p)));
+  sc_pass_temp (p, full (p, rope (p)));
   sc_pass_operation (p, "keys and values backward", SC_OP_ROPE, assembly_bytes (p), 0);
-  sc_pass_temp (p, -full (p, p->kv + p->v));
+  sc_pass_temp (p, -full (p, p->kv));
+  sc_pass_temp (p, -full (p, p->v));
   sc_pass_operation (p, "rotary", SC_OP_ROPE, turned_bytes (p), 0);
   if (!p->fw->fused_rope)
     sc_pass_operation (p, "query concatenate", SC_OP_COPY, 2 * full (p, p->q), 0);
@@ -253,7 +255,8 @@ keys_backward (Pass *p)
   rotary_keys_backward (p);
   sc_pass_temp (p, rows (p, width));
   latent_norm_backward (p, "kv latent norm backward", kv_rank (p));
-  sc_pass_temp (p, -rows (p, width));
+  sc_pass_temp (p, -rows (p, kv_rank (p)));
+  sc_pass_temp (p, -rows (p, rope (p)));
   sc_pass_spent (p, KV_LATENT);
   sc_pass_temp (p, sc_pass_rows_bytes (p));
   cast_down_backward (p, width);

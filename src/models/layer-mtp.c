@@ -24,17 +24,19 @@ width (const Pass *p)
   return p->h / p->plan->tp;
 }
 
-/* What the norms and the matrix need: both inputs, which the module takes over, both normed, deviations. */
-static double
-saved_for_weights (const Pass *p)
+/* What the norms need, born or, with @sign -1, gone: both inputs, which the module takes over, deviations ... */
+static void
+saved (Pass *p, int sign)
 {
-  return 2 * sc_pass_rows_bytes (p);
+  sc_pass_end_tensor (p, MTP_IN, sign * 2 * sc_pass_rows_bytes (p));
+  sc_pass_end_tensor (p, MTP_STATS, sign * 2 * sc_pass_tensor_bytes (p, NORM1_STATS));
 }
 
-static double
-saved (const Pass *p)
+/* ... and the matrix: both normed. */
+static void
+saved_for_weights (Pass *p, int sign)
 {
-  return saved_for_weights (p) + 2 * sc_pass_rows_bytes (p) + 2 * sc_pass_tensor_bytes (p, NORM1_STATS);
+  sc_pass_end_tensor (p, MTP_NORMED, sign * 2 * sc_pass_rows_bytes (p));
 }
 
 static void
@@ -42,7 +44,8 @@ join_forward (const ScLayerShape *shape, GArray *items)
 {
   Pass p = sc_pass_new (shape, items, SC_TIME_FORWARD);
   p.buffers = FALSE; /* none of its name */
-  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, saved (&p));
+  saved (&p, 1);
+  saved_for_weights (&p, 1);
   sc_pass_norm_forward (&p, "mtp embedding norm");
   sc_pass_norm_forward (&p, "mtp hidden norm");
   sc_pass_operation (&p, "mtp concatenate", SC_OP_COPY, 4 * sc_pass_rows_bytes (&p), 0);
@@ -77,13 +80,17 @@ join_backward (const ScLayerShape *shape, Part part, GArray *items)
     }
   sc_pass_column_backward_from (&p, &linear_mtp, 2 * p.h, width (&p));
   sc_pass_temp_of_weights (&p, -p.e * width (&p) * p.t);
-  sc_pass_temp (&p, 2 * sc_pass_rows_bytes (&p));
+  for (guint i = 0; i < 2; i++)
+    sc_pass_temp (&p, sc_pass_rows_bytes (&p));
   sc_pass_norm_backward (&p, "mtp embedding norm backward");
   sc_pass_norm_backward (&p, "mtp hidden norm backward");
   sc_pass_temp (&p, -2 * sc_pass_rows_bytes (&p));
   sc_pass_operation (&p, "mtp hidden gradient add", SC_OP_ADD, 3 * sc_pass_rows_bytes (&p), 0);
-  sc_pass_temp (&p, -2 * sc_pass_rows_bytes (&p));
-  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, (part == PART_WHOLE ? 0 : saved_for_weights (&p)) - saved (&p));
+  for (guint i = 0; i < 2; i++)
+    sc_pass_temp (&p, -sc_pass_rows_bytes (&p));
+  saved (&p, -1);
+  if (part == PART_WHOLE)
+    saved_for_weights (&p, -1);
 }
 
 static void
@@ -94,7 +101,7 @@ join_weights (const ScLayerShape *shape, GArray *items)
   p.part = PART_WEIGHT;
   sc_pass_column_weights_from (&p, &linear_mtp, 2 * p.h, width (&p));
   sc_pass_temp (&p, -p.e * width (&p) * p.t);
-  sc_pass_mem (&p, SC_MEM_ACTIVATIONS, -saved_for_weights (&p));
+  saved_for_weights (&p, -1);
 }
 
 /* The gradient of the hidden state waits beside the modules. */

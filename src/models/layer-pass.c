@@ -18,7 +18,6 @@ sc_pass_new (const ScLayerShape *shape, GArray *items, ScTimeKind time)
     .plan = plan,
     .fw = shape->framework,
     .items = items,
-    .first = items != NULL ? items->len : 0,
     .time = time,
     .precision = plan->precision,
     .e = shape->act_bytes,
@@ -52,10 +51,12 @@ sc_pass_new (const ScLayerShape *shape, GArray *items, ScTimeKind time)
 /* Outputs of products one, five and (where a third matrix makes it the seventh) the last, Q, one FFN branch and the down
  * projection, of V apart; and of the reduce-scatters behind attention and MLP (torchtitan's list of operators to save). */
 static double
-ops_kept_bytes (const Pass *p)
+ops_kept_bytes (const Pass *p, Tensor tensor)
 {
+  if (!p->shape->kind.recompute.ops)
+    return 0;
   const double down = p->model->gated_mlp ? p->e * p->h * p->t : 0;
-  return p->e * (p->q + p->f) * p->t + down + (p->sp ? 2 * p->e * p->h * p->t_sp : 0);
+  return tensor == OPS_QUERIES ? p->e * p->q * p->t : tensor == OPS_BRANCH ? p->e * p->f * p->t : down + (p->sp ? 2 * p->e * p->h * p->t_sp : 0);
 }
 
 /* By columns, in the type of the product. */
@@ -77,6 +78,69 @@ static gboolean
 two_of_norm1 (const Pass *p)
 {
   return p->model->mla.kv_lora_rank > 0 && narrow_copy (p) > 0;
+}
+
+const char *
+sc_tensor_name (guint8 tensor)
+{
+  static const char *const names[] = {
+    "",
+    [NORM1_IN + 1] = "layer input",
+    [NORM1_STATS + 1] = "norm 1 statistics",
+    [NORM1_OUT + 1] = "norm 1 output",
+    [Q_LATENT + 1] = "query latent",
+    [Q_LATENT_OUT + 1] = "query latent, normed",
+    [KV_LATENT + 1] = "key-value latent",
+    [KV_LATENT_OUT + 1] = "key-value latent, normed",
+    [QK_NORM_IN + 1] = "Q, K before their norm",
+    [QK + 1] = "Q, K",
+    [V + 1] = "V",
+    [SOFTMAX_OUT + 1] = "attention probabilities",
+    [ATTENTION_MASK + 1] = "attention dropout mask",
+    [ATTENTION_DROPPED + 1] = "attention probabilities, dropped",
+    [FLASH_LSE + 1] = "attention log-sum-exp",
+    [PROJ_IN + 1] = "attention output",
+    [PROJ_NARROW + 1] = "attention output, cast",
+    [PROJ_MASK + 1] = "projection dropout mask",
+    [POST1_IN + 1] = "input of the norm behind attention",
+    [POST1_STATS + 1] = "statistics of the norm behind attention",
+    [NORM2_IN + 1] = "norm 2 input",
+    [NORM2_STATS + 1] = "norm 2 statistics",
+    [NORM2_OUT + 1] = "norm 2 output",
+    [ROUTER_OUT + 1] = "router output",
+    [MOE_IN + 1] = "rows of experts",
+    [MOE_FC1_OUT + 1] = "fc1 output of experts",
+    [MOE_FC2_IN + 1] = "fc2 input of experts",
+    [FC1_OUT + 1] = "fc1 output",
+    [FC2_IN + 1] = "fc2 input",
+    [SHARED_OUT + 1] = "output of shared experts",
+    [MLP_MASK + 1] = "mlp dropout mask",
+    [POST2_IN + 1] = "input of the norm behind the mlp",
+    [POST2_STATS + 1] = "statistics of the norm behind the mlp",
+    [OPS_QUERIES + 1] = "kept output of the query product",
+    [OPS_BRANCH + 1] = "kept output of a branch of fc1",
+    [OPS_REST + 1] = "kept outputs of other operators",
+    [TOKEN_IDS + 1] = "token ids",
+    [WAY_IN + 1] = "embedding rows",
+    [EMBEDDING_NORM_IN + 1] = "embedding norm input",
+    [EMBEDDING_MASK + 1] = "embedding dropout mask",
+    [FINAL_NORM_IN + 1] = "final norm input",
+    [FINAL_NORM_STATS + 1] = "final norm statistics",
+    [WAY_OUT_IN + 1] = "final norm output",
+    [LOGITS_IN + 1] = "input of the logits",
+    [MTP_IN + 1] = "inputs of further prediction",
+    [MTP_STATS + 1] = "norm statistics of further prediction",
+    [MTP_NORMED + 1] = "inputs of further prediction, normed",
+    [LOGITS + 1] = "logits",
+    [LOGITS_FP32 + 1] = "logits in fp32, then their softmax",
+    [LOG_SOFTMAX + 1] = "log-softmax of the logits",
+    [LOGITS_GRADIENT + 1] = "gradient of the logits",
+    [LOGITS_CHOICE + 1] = "gradient of the loss's choice",
+    [LOGITS_GRADIENT_FP32 + 1] = "gradient of the logits in fp32",
+  };
+  G_STATIC_ASSERT (G_N_ELEMENTS (names) == N_NAMES + 1);
+  g_return_val_if_fail (tensor < G_N_ELEMENTS (names), "");
+  return names[tensor];
 }
 
 double
@@ -150,8 +214,10 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
       return (p->model->gated_mlp ? 2 : 1) * p->e * p->f * p->t;
     case FC2_IN:
       return sc_pass_kept_bytes (p) * p->f * p->t;
-    case OPS_KEPT:
-      return p->shape->kind.recompute.ops ? ops_kept_bytes (p) : 0;
+    case OPS_QUERIES:
+    case OPS_BRANCH:
+    case OPS_REST:
+      return ops_kept_bytes (p, tensor);
     case N_TENSORS:
       break;
     }
@@ -177,7 +243,7 @@ static const guint64 dropped_by[SC_N_MODULES][2] = {
 };
 
 /* Operator by operator: the layer's input, outputs of fused attention and of every second product, of which V is one. */
-static const guint64 kept_of_ops = BIT (NORM1_IN) | BIT (V) | BIT (FLASH_LSE) | BIT (PROJ_IN) | BIT (OPS_KEPT);
+static const guint64 kept_of_ops = BIT (NORM1_IN) | BIT (V) | BIT (FLASH_LSE) | BIT (PROJ_IN) | BIT (OPS_QUERIES) | BIT (OPS_BRANCH) | BIT (OPS_REST);
 
 gboolean
 sc_pass_tensor_saved (Tensor tensor, const ScLayerKind *kind)
@@ -199,24 +265,25 @@ sc_pass_repeats (const Pass *p, ScModule module)
   return (p->shape->kind.recompute.modules & 1u << module) != 0;
 }
 
-/* Allocates (> 0) or frees (< 0).  Neighbours of one kind and direction become one item. */
+static void
+put_tensor (Pass *p, ScMemKind kind, double bytes, guint8 tensor)
+{
+  const gint64 n = (gint64) llround (bytes);
+  const ScItem item = { .kind = SC_ITEM_MEM, .time = p->time, .mem = kind, .mem_bytes = n, .tensor = tensor };
+  if (n != 0)
+    g_array_append_val (p->items, item);
+}
+
 void
 sc_pass_mem (Pass *p, ScMemKind kind, double bytes)
 {
-  const gint64 n = (gint64) llround (bytes);
-  if (n == 0)
-    return;
-  if (p->items->len > p->first)
-    {
-      ScItem *last = &g_array_index (p->items, ScItem, p->items->len - 1);
-      if (last->kind == SC_ITEM_MEM && last->mem == kind && (last->mem_bytes > 0) == (n > 0))
-        {
-          last->mem_bytes += n;
-          return;
-        }
-    }
-  const ScItem item = { .kind = SC_ITEM_MEM, .time = p->time, .mem = kind, .mem_bytes = n };
-  g_array_append_val (p->items, item);
+  put_tensor (p, kind, bytes, 0);
+}
+
+void
+sc_pass_end_tensor (Pass *p, EndTensor tensor, double bytes)
+{
+  put_tensor (p, tensor >= LOGITS ? SC_MEM_LOGITS : SC_MEM_ACTIVATIONS, bytes, (guint8) (tensor + 1));
 }
 
 void
@@ -230,7 +297,7 @@ void
 sc_pass_born (Pass *p, Tensor tensor)
 {
   if (!p->known[tensor])
-    sc_pass_mem (p, p->keeps[tensor] ? SC_MEM_ACTIVATIONS : SC_MEM_TRANSIENT, sc_pass_tensor_bytes (p, tensor));
+    put_tensor (p, p->keeps[tensor] ? SC_MEM_ACTIVATIONS : SC_MEM_TRANSIENT, sc_pass_tensor_bytes (p, tensor), (guint8) (tensor + 1));
 }
 
 /* Forward has no more use for it. */
@@ -238,14 +305,14 @@ void
 sc_pass_used (Pass *p, Tensor tensor)
 {
   if (!p->keeps[tensor])
-    sc_pass_mem (p, SC_MEM_TRANSIENT, -sc_pass_tensor_bytes (p, tensor));
+    put_tensor (p, SC_MEM_TRANSIENT, -sc_pass_tensor_bytes (p, tensor), (guint8) (tensor + 1));
 }
 
 /* Backward has no more use for it. */
 void
 sc_pass_spent (Pass *p, Tensor tensor)
 {
-  sc_pass_mem (p, SC_MEM_ACTIVATIONS, -sc_pass_tensor_bytes (p, tensor));
+  put_tensor (p, SC_MEM_ACTIVATIONS, -sc_pass_tensor_bytes (p, tensor), (guint8) (tensor + 1));
 }
 
 /* Only the weight gradient has a use for it: it stays where that comes later. */

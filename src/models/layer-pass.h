@@ -40,9 +40,34 @@ typedef enum
   MLP_MASK,
   POST2_IN, /* the MLP's */
   POST2_STATS,
-  OPS_KEPT, /* recompute by operator: outputs that are kept of what is else computed again */
+  OPS_QUERIES, /* recompute by operator: outputs that are kept of what is else computed again: of Q's product, */
+  OPS_BRANCH,  /* of one branch's, */
+  OPS_REST,    /* and of what backward does not read */
   N_TENSORS
 } Tensor;
+
+/* Tensors of what stands before and behind the layers, named by themselves. */
+typedef enum
+{
+  TOKEN_IDS = N_TENSORS,
+  WAY_IN, /* rows of a table of another width */
+  EMBEDDING_NORM_IN,
+  EMBEDDING_MASK,
+  FINAL_NORM_IN,
+  FINAL_NORM_STATS,
+  WAY_OUT_IN,
+  LOGITS_IN,
+  MTP_IN,     /* of a module that predicts further tokens: both inputs, ... */
+  MTP_STATS,
+  MTP_NORMED, /* ... normed */
+  LOGITS,      /* in the data type of activations */
+  LOGITS_FP32, /* or their softmax, in its place */
+  LOG_SOFTMAX,
+  LOGITS_GRADIENT,
+  LOGITS_CHOICE, /* gradient of the choice of the target */
+  LOGITS_GRADIENT_FP32,
+  N_NAMES
+} EndTensor;
 
 /* The halves of a layer, each with its residual: what stands behind a half hangs on which of them it is. */
 typedef enum
@@ -77,7 +102,6 @@ typedef struct
   const ScPlan *plan;
   const ScFramework *fw;
   GArray *items;
-  guint first; /* item of this pass */
   ScTimeKind time;
   Part part;
   Half half; /* that is being written */
@@ -114,8 +138,9 @@ gboolean sc_pass_repeats (const Pass *p, ScModule module); /* does backward comp
 double   sc_pass_full_bytes (const Pass *p); /* of a hidden-wide tensor over all tokens ... */
 double   sc_pass_rows_bytes (const Pass *p); /* ... and of this rank's rows of it */
 
-void sc_pass_mem (Pass *p, ScMemKind kind, double bytes); /* allocates (> 0) or frees (< 0); neighbours of one kind and direction become one item */
+void sc_pass_mem (Pass *p, ScMemKind kind, double bytes); /* allocates (> 0) or frees (< 0) */
 void sc_pass_temp (Pass *p, double bytes);
+void sc_pass_end_tensor (Pass *p, EndTensor tensor, double bytes); /* born, or gone: < 0 */
 void sc_pass_born (Pass *p, Tensor tensor);  /* before the kernel that writes it; what the pass does not keep is a temporary */
 void sc_pass_used (Pass *p, Tensor tensor);  /* forward has no more use for it */
 void sc_pass_spent (Pass *p, Tensor tensor); /* backward has no more use for it */

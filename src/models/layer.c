@@ -92,7 +92,10 @@ sequential_body (Pass *p, gboolean to_end)
 
   second_norm (p);
   if (p->ops)
-    sc_pass_mem (p, SC_MEM_ACTIVATIONS, -p->e * (p->q + p->f) * p->t); /* the branch that was kept is half of what comes */
+    {
+      sc_pass_spent (p, OPS_QUERIES);
+      sc_pass_spent (p, OPS_BRANCH); /* is half of what comes */
+    }
   forward_half (p, MLP_HALF, to_end);
   if (to_end)
     {
@@ -121,7 +124,8 @@ parallel_body (Pass *p, gboolean to_end)
       sc_pass_residual_forward (p);
       p->half = MLP_HALF;
       sc_pass_residual_forward (p);
-      sc_pass_temp (p, -2 * sc_pass_rows_bytes (p)); /* the MLP's, and the sum, which is handed on */
+      sc_pass_temp (p, -sc_pass_rows_bytes (p)); /* the MLP's, ... */
+      sc_pass_temp (p, -sc_pass_rows_bytes (p)); /* ... and the sum, which is handed on */
     }
   sc_pass_used (p, NORM1_IN);
   sc_pass_temp (p, -sc_pass_rows_bytes (p));
@@ -143,7 +147,8 @@ sc_layer_forward (const ScLayerShape *shape, GArray *items)
   for (guint i = 0; i < N_TENSORS; i++)
     p.keeps[i] = sc_pass_tensor_saved ((Tensor) i, &shape->kind);
   sc_pass_born (&p, NORM1_IN);
-  sc_pass_born (&p, OPS_KEPT);
+  for (Tensor kept = OPS_QUERIES; kept <= OPS_REST; kept++)
+    sc_pass_born (&p, kept);
   layer_body (&p, TRUE);
 }
 
@@ -153,7 +158,6 @@ static void
 layer_again (Pass *p, gboolean to_end)
 {
   const ScLayerRecompute *const r = &p->shape->kind.recompute;
-  const double ops_kept = sc_pass_tensor_bytes (p, OPS_KEPT);
   p->time = SC_TIME_RECOMPUTE;
   p->ops = r->ops;
   for (guint i = 0; i < N_TENSORS; i++)
@@ -161,7 +165,7 @@ layer_again (Pass *p, gboolean to_end)
   sc_pass_born (p, NORM1_IN);
   layer_body (p, to_end);
   if (r->ops)
-    sc_pass_mem (p, SC_MEM_ACTIVATIONS, p->e * (p->q + p->f) * p->t - ops_kept);
+    sc_pass_spent (p, OPS_REST);
   memset (p->known, 0, sizeof p->known);
   p->ops = FALSE;
   p->time = SC_TIME_BACKWARD;

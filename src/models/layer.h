@@ -47,7 +47,11 @@ typedef struct
   double      bytes;     /* collectives: whole buffer of one rank's call as nccl-tests counts it (the gathered one for AG and RS) */
   ScMemKind   mem;       /* MEM */
   gint64      mem_bytes; /* MEM */
+  guint8      tensor;    /* MEM: one that a layer has a name for (sc_tensor_name()); 0: none, and a free takes the latest of its kind and size */
 } ScItem;
+
+/* "qkv", ...; of @tensor 0 "". */
+const char *sc_tensor_name (guint8 tensor);
 
 /* Everything the lists depend on, worked out once per workload and kind of layer. */
 typedef struct

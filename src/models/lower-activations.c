@@ -36,6 +36,16 @@ saved_bytes (const Lower *l, guint layer)
   return sc_step_items_saved (l->in->items, sc_lower_layer_kind (l, layer));
 }
 
+/* The tensors of @layer leave the GPU, or are born there again. */
+static void
+put_saved (Lower *l, ScStreamKind stream, guint layer, gboolean back)
+{
+  const guint outer = l->info.layer;
+  l->info.layer = layer;
+  sc_lower_put_saved (l, stream, l->in->items->layers[sc_lower_layer_kind (l, layer)].away[back ? 1 : 0], (back ? 1 : -1) * saved_bytes (l, layer));
+  l->info.layer = outer;
+}
+
 static void
 copy_out (Lower *l, guint layer)
 {
@@ -48,7 +58,7 @@ static void
 copy_in (Lower *l, guint layer)
 {
   sc_lower_put_order (l, SC_STREAM_COMPUTE, SC_STREAM_COPY_IN);
-  sc_lower_put_mem (l, SC_STREAM_COPY_IN, SC_MEM_ACTIVATIONS, saved_bytes (l, layer));
+  put_saved (l, SC_STREAM_COPY_IN, layer, TRUE);
   sc_lower_put_host_copy (l, TRUE, "activations to the GPU", saved_bytes (l, layer));
   l->trip = sc_lower_put_record (l, SC_STREAM_COPY_IN);
 }
@@ -72,7 +82,7 @@ sc_lower_activations_after_unit (Lower *l, const ScSlot *slot, guint unit)
   if (l->away == n || window (l, l->away) != unit - 1)
     return;
   wait_trip (l);
-  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_ACTIVATIONS, -saved_bytes (l, l->away));
+  put_saved (l, SC_STREAM_COMPUTE, l->away, FALSE);
   l->away++;
   if (l->away < n)
     copy_out (l, l->away);

@@ -439,6 +439,7 @@ sc_lower_put_unit (Lower *l, const Priced *priced, guint phase)
       m = sc_lower_merge (l, &priced, 1);
       g_hash_table_insert (l->merged, GSIZE_TO_POINTER ((gsize) priced), m);
     }
+  sc_lower_tape_list (l, priced, 0, G_MAXUINT);
   sc_lower_put_merged (l, m, phase);
 }
 
@@ -481,17 +482,22 @@ sc_lower_put_whole (Lower *l, guint chunk, ScPass pass, guint phase)
 {
   if (l->in->detail != SC_DETAIL_STAGE)
     return FALSE;
+  const guint most = 2 * l->in->sizes->layers[sc_plan_stage (l->plan, l->at.pp, chunk)] + 2;
+  g_autofree const Priced **lists = g_new (const Priced *, most);
+  g_autofree guint *layers = g_new (guint, most);
+  const guint n = sc_lower_chunk_lists (l, chunk, pass, lists, layers);
   Merged **const m = &l->whole[((2 * l->factor + (l->partial ? 1 : 0)) * sc_plan_chunks (l->plan) + chunk) * SC_N_PASSES + pass];
   if (*m == NULL)
-    {
-      const guint most = 2 * l->in->sizes->layers[sc_plan_stage (l->plan, l->at.pp, chunk)] + 2;
-      g_autofree const Priced **lists = g_new (const Priced *, most);
-      g_autofree guint *layers = g_new (guint, most);
-      const guint n = sc_lower_chunk_lists (l, chunk, pass, lists, layers);
-      *m = sc_lower_merge (l, lists, n);
-    }
+    *m = sc_lower_merge (l, lists, n);
   if ((*m)->segments->len > 1) /* what others have a part in stays where it stands */
     return FALSE;
+  const guint layer = l->info.layer;
+  for (guint i = 0; i < n; i++)
+    {
+      l->info.layer = layers[i];
+      sc_lower_tape_list (l, lists[i], 0, G_MAXUINT);
+    }
+  l->info.layer = layer;
   sc_lower_put_merged (l, *m, phase);
   return TRUE;
 }

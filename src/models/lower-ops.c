@@ -104,9 +104,9 @@ is_needless (const ScDevice *device, const ScItem *item)
 }
 
 Priced
-sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, double speed, double host_factor, double factor)
+sc_lower_price_list (Lower *l, GArray *items, const ScDevice *device, double speed, double host_factor, double factor)
 {
-  Priced ret = { 0 };
+  Priced ret = { .from = items };
   gint64 sum[SC_N_MEMS] = { 0 };
   GArray *const out = g_array_new (FALSE, FALSE, sizeof (PricedItem));
   for (guint i = 0; i < items->len; i++)
@@ -493,11 +493,69 @@ sc_lower_put_record (Lower *l, ScStreamKind stream)
   return event;
 }
 
-void
-sc_lower_put_mem (Lower *l, ScStreamKind stream, ScMemKind kind, double bytes)
+static void
+put_mem_op (Lower *l, ScStreamKind stream, ScMemKind kind, double bytes)
 {
   if (bytes != 0)
     sc_program_mem (l->p, (guint8) stream, (guint16) kind, (gint64) llround (bytes))->info = sc_info_pack (l->info);
+}
+
+/* Ops of the actor so far. */
+static guint32
+n_ops (const Lower *l)
+{
+  return l->p->ops->len - g_array_index (l->p->actors, ScActor, l->p->actors->len - 1).first_stored;
+}
+
+static void
+tape_tensor (Lower *l, ScTapeKind when, ScStreamKind stream, ScMemKind kind, double bytes, const char *name)
+{
+  if (l->tape == NULL || llround (bytes) == 0)
+    return;
+  sc_tape_put (l->tape, (ScTapeEntry) { .kind = (guint8) when, .mem = (guint8) kind, .stream = (guint8) stream, .bytes = llround (bytes), .name = name,
+                                        .info = sc_info_pack (l->info), .op = n_ops (l) });
+}
+
+void
+sc_lower_put_tensor (Lower *l, ScStreamKind stream, ScMemKind kind, double bytes, const char *name)
+{
+  tape_tensor (l, SC_TAPE_CHANGE, stream, kind, bytes, name);
+  put_mem_op (l, stream, kind, bytes);
+}
+
+void
+sc_lower_put_saved (Lower *l, ScStreamKind stream, GArray *items, double bytes)
+{
+  if (l->tape != NULL && items != NULL) /* lists of passes may be made by hand */
+    sc_tape_put_list (l->tape, items, 0, G_MAXUINT32, sc_info_pack (l->info), n_ops (l));
+  put_mem_op (l, stream, SC_MEM_ACTIVATIONS, bytes);
+}
+
+void
+sc_lower_put_mem (Lower *l, ScStreamKind stream, ScMemKind kind, double bytes)
+{
+  sc_lower_put_tensor (l, stream, kind, bytes, NULL);
+}
+
+void
+sc_lower_put_state (Lower *l, ScTapeKind when, ScMemKind kind, double bytes, const char *name)
+{
+  tape_tensor (l, when, SC_STREAM_COMPUTE, kind, bytes, name);
+  put_mem_op (l, SC_STREAM_COMPUTE, kind, bytes);
+}
+
+void
+sc_lower_tape_list (Lower *l, const Priced *priced, guint from, guint to)
+{
+  if (l->tape != NULL)
+    sc_tape_put_list (l->tape, priced->from, from, to, sc_info_pack (l->info), n_ops (l));
+}
+
+void
+sc_lower_tape_mark (Lower *l, ScTapeKind kind)
+{
+  if (l->tape != NULL)
+    sc_tape_put (l->tape, (ScTapeEntry) { .kind = (guint8) kind, .info = sc_info_pack (l->info), .op = n_ops (l) });
 }
 
 /* Host time of an op outside of the passes. */
@@ -536,7 +594,7 @@ sc_lower_put_item (Lower *l, const PricedItem *item, guint phase)
       sc_program_wait (l->p, SC_STREAM_COMPUTE, GPOINTER_TO_UINT (g_queue_pop_head (started)));
       break;
     case SC_ITEM_MEM:
-      sc_lower_put_mem (l, SC_STREAM_COMPUTE, (ScMemKind) item->time, (double) item->value);
+      put_mem_op (l, SC_STREAM_COMPUTE, (ScMemKind) item->time, (double) item->value);
       break;
     case SC_ITEM_HOST_MARK:
       if (sc_lower_has_host (l))
@@ -557,6 +615,7 @@ sc_lower_put_item (Lower *l, const PricedItem *item, guint phase)
 void
 sc_lower_put_pass (Lower *l, const Priced *priced, guint phase)
 {
+  sc_lower_tape_list (l, priced, 0, G_MAXUINT);
   for (guint i = 0; i < priced->n; i++)
     {
       if (priced->items[i].kind == SC_ITEM_KERNEL && priced->items[i].weights != 0)

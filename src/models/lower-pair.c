@@ -151,12 +151,32 @@ pair_key (Lower *l, const ScSlot *first, const ScSlot *second)
   return g_string_free (key, FALSE);
 }
 
+/* What both passes allocate, unit by unit: while one unit is fullest the other side's runs. */
+static void
+tape_pair (Lower *l, const Side *sides)
+{
+  for (guint i = 0; i < MAX (sides[0].n_lists, sides[1].n_lists); i++)
+    {
+      guint32 half = 0; /* of the first side's unit */
+      for (guint part = 0; part < 3; part++)
+        {
+          const Side *const s = &sides[part % 2];
+          if (i >= s->n_lists)
+            continue;
+          l->info = (ScOpInfo) { s->slot->microbatch, s->slot->chunk, s->layers[i], phase_of (s->slot) };
+          half = part == 0 ? sc_tape_fullest_item (s->lists[i]->from) : half;
+          sc_lower_tape_list (l, s->lists[i], part == 2 ? half : 0, part == 0 ? half : G_MAXUINT);
+        }
+    }
+}
+
 void
 sc_lower_put_pair (Lower *l, const ScSlot *first, const ScSlot *second)
 {
   Side sides[2];
   side_init (l, first, &sides[0]);
   side_init (l, second, &sides[1]);
+  tape_pair (l, sides);
   g_autoptr (GArray) steps = NULL;
   if (l->in->detail == SC_DETAIL_KERNEL)
     {

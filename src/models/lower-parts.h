@@ -4,6 +4,7 @@
 #pragma once
 #include "models/lower.h"
 #include "models/sharding.h"
+#include "models/tape.h"
 
 /* One op of a pass, or two: what is the same each time the pass runs. */
 typedef struct
@@ -31,6 +32,7 @@ typedef struct
 {
   PricedItem *items;
   guint    n;
+  GArray  *from;                /* the list of ScItem, borrowed */
   double   grade_s[SC_N_GRADES]; /* of one pass */
 } Priced;
 
@@ -121,6 +123,7 @@ typedef struct Lower
   gpointer shard;           /* what the strategy keeps */
   guint    away;            /* lower-activations.c: layers whose saved tensors are on the host ... */
   guint32  trip;            /* ... and the event behind the copy that is on its way, or SC_NONE */
+  ScTape  *tape;            /* of the class's stage, where it is the first of them; else NULL */
   guint32  copied_out;      /* event behind the last copy to the host, or SC_NONE */
 } Lower;
 
@@ -152,7 +155,7 @@ struct ScShardingSteps
 /* lower-ops.c: items and calls become ops */
 guint32 sc_lower_label (Lower *l, const char *text);
 guint32 sc_lower_to_ns (double s);
-Priced sc_lower_price_list (Lower *l, const GArray *items, const ScDevice *device, double speed, double host_factor, double factor);
+Priced sc_lower_price_list (Lower *l, GArray *items, const ScDevice *device, double speed, double host_factor, double factor);
 guint sc_lower_price_index (Lower *l, const ScDevice *device, double speed, double host_factor, double factor);
 void sc_lower_enter_microbatch (Lower *l, guint microbatch); /* its prices, from here on */
 void sc_lower_enter_slot (Lower *l, const ScSlot *slot); /* its micro-batch's prices, and what that recomputes */
@@ -172,6 +175,11 @@ void sc_lower_put_call (Lower *l, ScStreamKind stream, guint32 call, guint32 tex
 void sc_lower_put_order (Lower *l, ScStreamKind after, ScStreamKind stream);
 guint32 sc_lower_put_record (Lower *l, ScStreamKind stream);
 void sc_lower_put_mem (Lower *l, ScStreamKind stream, ScMemKind kind, double bytes);
+void sc_lower_put_tensor (Lower *l, ScStreamKind stream, ScMemKind kind, double bytes, const char *name); /* the same, with a name */
+void sc_lower_put_saved (Lower *l, ScStreamKind stream, GArray *items, double bytes); /* saved tensors, @bytes in all, as @items list them */
+void sc_lower_put_state (Lower *l, ScTapeKind when, ScMemKind kind, double bytes, const char *name); /* before the step begins */
+void sc_lower_tape_list (Lower *l, const Priced *priced, guint from, guint to); /* a pass runs: its items [from .. to) */
+void sc_lower_tape_mark (Lower *l, ScTapeKind kind);
 guint32 sc_lower_issue_ns (const Lower *l, ScTimeKind time);
 void sc_lower_put_item (Lower *l, const PricedItem *item, guint phase);
 void sc_lower_put_pass (Lower *l, const Priced *priced, guint phase);

@@ -185,6 +185,7 @@ put_slot (Lower *l, const ScSlot *slot, gboolean last)
 {
   guint rank;
   sc_lower_enter_slot (l, slot);
+  sc_lower_tape_mark (l, SC_TAPE_MARK);
   if (sc_orders_hands_on (l->orders, l->at.pp, slot, FALSE, &rank))
     sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, -l->in->items->tensor_bytes);
   if (slot->pass == SC_PASS_FORWARD)

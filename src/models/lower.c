@@ -69,6 +69,21 @@ add_mtp (const ScLayerShape *last, ScPassItems *head)
     }
 }
 
+/* The tensors that a forward saves, gone (@sign -1) or here again. */
+static GArray *
+list_saved (const GArray *forward, gint64 sign)
+{
+  GArray *const ret = item_list ();
+  for (guint i = 0; i < forward->len; i++)
+    {
+      ScItem item = g_array_index (forward, ScItem, i);
+      item.mem_bytes *= sign;
+      if (item.kind == SC_ITEM_MEM && item.mem == SC_MEM_ACTIVATIONS)
+        g_array_append_val (ret, item);
+    }
+  return ret;
+}
+
 ScStepItems *
 sc_step_items_new (const ScWorkload *workload)
 {
@@ -90,6 +105,9 @@ sc_step_items_new (const ScWorkload *workload)
   list_passes (&shape, embedding, &s->embedding);
   list_passes (&shape, head, &s->head);
   add_mtp (&last, &s->head);
+  for (guint k = 0; k < s->kinds->n && sc_lower_offloads_activations (&workload->plan); k++)
+    for (guint i = 0; i < 2; i++)
+      s->layers[k].away[i] = list_saved (s->layers[k].pass[SC_PASS_FORWARD], i == 0 ? -1 : 1);
   if (workload->plan.profile.n > 0)
     replace_passes (workload, s);
   s->boundary_bytes = sc_boundary_bytes (&shape);
@@ -128,6 +146,8 @@ clear_passes (ScPassItems *p)
   for (guint pass = 0; pass < SC_N_PASSES; pass++)
     g_array_unref (p->pass[pass]);
   g_clear_pointer (&p->rebuild, g_array_unref);
+  for (guint i = 0; i < G_N_ELEMENTS (p->away); i++)
+    g_clear_pointer (&p->away[i], g_array_unref);
 }
 
 void
@@ -294,15 +314,18 @@ put_finish (Lower *l)
   g_autoptr (GArray) items = item_list ();
   sc_optimizer_step (&shape, l->sharding->grads ? owned : held, owned, matrices, items);
   Priced priced = sc_lower_price_list (l, items, l->price->device, l->price->speed, l->price->host_factor, 1);
+  sc_lower_tape_mark (l, SC_TAPE_OPTIMIZER);
+  sc_lower_tape_list (l, &priced, 0, G_MAXUINT);
   const guint32 world = sc_layout_comm_of (layout, l->rank, SC_COMM_WORLD, FALSE);
   gboolean norm_known = world == SC_NONE || l->plan->post_validation;
   for (guint i = 0; i < priced.n; i++)
     {
       const PricedItem *const item = &priced.items[i];
-      if (item->kind == SC_ITEM_MEM)
-        sc_lower_put_mem (l, SC_STREAM_COMPUTE, (ScMemKind) item->time, (double) item->value);
       if (item->kind != SC_ITEM_KERNEL)
-        continue;
+        {
+          sc_lower_put_item (l, item, 3);
+          continue;
+        }
       sc_lower_put_work (l, item);
       if (norm_known)
         continue;
@@ -350,6 +373,7 @@ put_weight_casts (Lower *l)
   g_autoptr (GArray) items = item_list ();
   sc_weights_cast (&shape, cast_params (l), items);
   Priced priced = sc_lower_price_list (l, items, l->price->device, l->price->speed, l->price->host_factor, 1);
+  sc_lower_tape_list (l, &priced, 0, G_MAXUINT);
   for (guint i = 0; i < priced.n; i++)
     sc_lower_put_work (l, &priced.items[i]);
   for (guint g = 0; g < SC_N_GRADES; g++)
@@ -369,15 +393,15 @@ put_states (Lower *l)
   const ScStateBytes expert = sc_sharding_states (l->sharding, of_experts, p->dtype, p->grad_dtype, sc_plan_expert_data_ranks (p));
   const gboolean no_grads = sc_lower_offloads_optimizer (l) && l->sharding->grads;
   if (!sc_lower_offloads_params (l))
-    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, dense * each.weights + experts * expert.weights);
+    sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_WEIGHTS, dense * each.weights + experts * expert.weights, "weights");
   if (caches_casts (l))
-    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, cast_params (l) * sc_precision_weight_bytes (p->precision));
+    sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_WEIGHTS, cast_params (l) * sc_precision_weight_bytes (p->precision), "weights, cast");
   if ((l->sharding->grads && !no_grads) || l->in->workload->framework->fp32_main_grads) /* else they come with the first backward */
-    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, dense * each.grads + experts * expert.grads);
+    sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_GRADS, dense * each.grads + experts * expert.grads, "gradients");
   if (!sc_lower_offloads_optimizer (l))
-    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_OPTIMIZER, dense * each.optimizer + experts * expert.optimizer);
+    sc_lower_put_state (l, SC_TAPE_LAZY, SC_MEM_OPTIMIZER, dense * each.optimizer + experts * expert.optimizer, "optimizer states");
   const ScLayerShape shape = sc_layer_shape (l->in->workload, NULL);
-  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, sc_user_buffer_bytes (&shape));
+  sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_COMM, sc_user_buffer_bytes (&shape), "user buffers");
 }
 
 static void
@@ -485,11 +509,14 @@ make_orders (Lower *l)
 }
 
 static void
-lower_class (Lower *l, guint32 class_id)
+lower_class (Lower *l, guint32 class_id, GPtrArray *tapes)
 {
   enter_class (l, class_id);
   l->grade_s += class_id > 0 ? SC_N_GRADES : 0;
   l->info = (ScOpInfo) { SC_INFO_NO_MICROBATCH, 0, SC_INFO_NO_LAYER, 3 };
+  l->tape = NULL;
+  if (tapes->pdata[l->at.pp] == NULL)
+    tapes->pdata[l->at.pp] = l->tape = sc_tape_new ();
   g_array_set_size (l->dp_done, 0);
   for (guint i = 0; i < SC_N_COMMS; i++)
     g_queue_clear (&l->started[i]);
@@ -507,6 +534,7 @@ lower_class (Lower *l, guint32 class_id)
   put_states (l);
   sc_lower_data_begin (l);
   sc_lower_activations_begin (l);
+  sc_lower_tape_mark (l, SC_TAPE_MARK);
   sc_lower_put_slots (l);
   put_finish (l);
   put_weight_casts (l);
@@ -670,6 +698,8 @@ sc_lower (const ScLowerInput *in)
   ret->grade_s = g_new0 (double, n_classes * SC_N_GRADES);
   ret->messages = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_collective_messages_free);
   ret->needs = g_array_new (FALSE, FALSE, sizeof (ScNeed));
+  ret->tapes = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_tape_free);
+  g_ptr_array_set_size (ret->tapes, (gint) in->workload->plan.pp);
   Lower l = { .in = in, .plan = &in->workload->plan, .sharding = sc_sharding_of (in->workload->plan.sharding, in->workload->framework), .placement = sc_plan_placement (&in->workload->plan), .p = ret->program, .labels = ret->labels,
               .label_ids = g_hash_table_new (g_str_hash, g_str_equal),
               .prices = g_array_new (FALSE, FALSE, sizeof (Prices)), .known = g_new0 (GArray *, MAX (n_families, 1)),
@@ -702,7 +732,7 @@ sc_lower (const ScLowerInput *in)
     {
       if (l.needs->len > 0) /* only these are asked for now: which algorithms calls take is the same at any level of detail */
         l.in = &coarse;
-      lower_class (&l, c);
+      lower_class (&l, c, ret->tapes);
       if (c == 0) /* the others are about as long, and those of one stage mostly share their ops */
         sc_program_reserve (l.p, (guint32) MIN ((guint64) l.p->ops->len * MIN (n_classes, l.plan->pp + 1) * 21 / 20, SC_NONE / 2));
     }
@@ -741,6 +771,7 @@ sc_lowered_free (ScLowered *l)
   g_free (l->grade_s);
   g_ptr_array_unref (l->messages);
   g_array_unref (l->needs);
+  g_clear_pointer (&l->tapes, g_ptr_array_unref);
   sc_orders_free (l->orders);
   g_free (l);
 }

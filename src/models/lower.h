@@ -10,12 +10,14 @@
 #include "models/fold.h"
 #include "models/layer.h"
 #include "models/summary.h"
+#include "models/tape.h"
 
 /* What the passes over one part of the model consist of: GArray of ScItem, by ScPass. */
 typedef struct
 {
   GArray *pass[SC_N_PASSES];
   GArray *rebuild; /* of layers that are recomputed before the backward of a later one; else NULL */
+  GArray *away[2]; /* of layers whose saved tensors may be in host memory between forward and backward: they leave, and come back; else NULL */
 } ScPassItems;
 
 typedef struct
@@ -82,6 +84,7 @@ typedef struct
   double    *grade_s;   /* [n_classes * SC_N_GRADES] kernel seconds by grade */
   GPtrArray *messages;  /* ScMessages, owned; empty unless blocks > 0 */
   ScOrders  *orders;    /* of the pipeline's ranks */
+  GPtrArray *tapes;     /* ScTape, owned: [pp] what the ranks of each stage allocate */
   GArray    *needs;     /* ScNeed: walks that calls take and the loads lack; not empty: lower again with them, the program is not whole */
 } ScLowered;
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* profile.c - a pass of known length in place of its kernels. */
 #include "models/profile.h"
-#include <string.h>
 
 /* Layers of the rank that holds most: of all its chunks, of which one micro-batch passes through each (where two pipelines run
  * against each other, through one of the two). */
@@ -30,43 +29,39 @@ sc_profile_part_s (const ScPlan *plan, const guint *layers, guint stage, ScPass 
   return p->seconds[pass][stage] / parts;
 }
 
-static void
-put_memory (GArray *items, const gint64 *bytes, ScTimeKind time)
+/* Items up to the fullest one. */
+static guint
+fullest (const GArray *items)
 {
-  for (guint k = 0; k < SC_N_MEMS; k++)
+  gint64 now = 0, peak = 0;
+  guint ret = 0;
+  for (guint i = 0; i < items->len; i++)
     {
-      const ScItem item = { .kind = SC_ITEM_MEM, .time = time, .mem = (ScMemKind) k, .mem_bytes = bytes[k] };
-      if (bytes[k] != 0)
-        g_array_append_val (items, item);
+      now += g_array_index (items, ScItem, i).mem_bytes;
+      if (now <= peak)
+        continue;
+      peak = now;
+      ret = i + 1;
     }
+  return ret;
 }
 
+/* Memory stays as it is, in order; all up to the peak comes before the one kernel, the rest behind it. */
 void
 sc_profile_replace (GArray *items, ScPass pass, double seconds)
 {
   static const char *const names[SC_N_PASSES] = { "forward pass", "backward pass", "input gradients", "weight gradients" };
-  gint64 sum[SC_N_MEMS] = { 0 }, before[SC_N_MEMS] = { 0 }, now = 0, peak = 0;
+  guint n = 0;
   for (guint i = 0; i < items->len; i++)
     {
-      const ScItem *const item = &g_array_index (items, ScItem, i);
-      if (item->kind != SC_ITEM_MEM)
-        continue;
-      sum[item->mem] += item->mem_bytes;
-      now += item->mem_bytes;
-      if (now > peak)
-        {
-          peak = now;
-          memcpy (before, sum, sizeof before);
-        }
+      const ScItem item = g_array_index (items, ScItem, i);
+      if (item.kind == SC_ITEM_MEM)
+        g_array_index (items, ScItem, n++) = item;
     }
-  for (guint k = 0; k < SC_N_MEMS; k++)
-    sum[k] -= before[k];
+  g_array_set_size (items, n);
   const ScTimeKind time = pass == SC_PASS_FORWARD ? SC_TIME_FORWARD : pass == SC_PASS_WEIGHT ? SC_TIME_WEIGHT : SC_TIME_BACKWARD;
-  g_array_set_size (items, 0);
-  put_memory (items, before, time);
   const ScItem kernel = { .kind = SC_ITEM_KERNEL, .time = time,
                           .kernel = { .name = names[pass], .class = SC_KERNEL_ELEMENTWISE, .seconds = seconds } };
   if (seconds > 0)
-    g_array_append_val (items, kernel);
-  put_memory (items, sum, time);
+    g_array_insert_val (items, fullest (items), kernel);
 }

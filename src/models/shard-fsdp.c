@@ -23,6 +23,7 @@ typedef struct
   guint32   gathered;       /* ASKED: event behind the gather */
   double    kept;           /* PARTLY: bytes of this rank's part, until the whole is there again */
   gboolean  summed;         /* gradients of earlier micro-batches are held whole */
+  double    part[2];        /* elements whose gradients are made at once: of the root those of the head, and those of the embedding */
 } Unit;
 
 typedef struct
@@ -140,6 +141,7 @@ fsdp_begin (Lower *l)
         Unit *const u = unit_at (l, chunk, unit_index (l, chunk, unit));
         u->dense += (double) sc_lower_unit_params (l, chunk, unit, FALSE);
         u->experts += (double) sc_lower_unit_params (l, chunk, unit, TRUE);
+        u->part[u->part[0] > 0] = elements (u) - u->part[0];
         count_narrow (l, chunk, unit, u);
       }
 }
@@ -272,6 +274,14 @@ wait_reduced (Lower *l)
   f->reduced = SC_NONE;
 }
 
+/* The unit's gradients are born, @each bytes an element, or, negative, gone. */
+static void
+put_gradients (Lower *l, ScStreamKind stream, const Unit *u, double each)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (u->part); i++)
+    sc_lower_put_tensor (l, stream, SC_MEM_GRADS, each * u->part[i], "gradients");
+}
+
 /* A micro-batch that is not reduced: its gradients are added to those before it, in the data type of the reduction. */
 static void
 sum_gradients (Lower *l, Unit *u)
@@ -283,9 +293,9 @@ sum_gradients (Lower *l, Unit *u)
       return;
     }
   if (!u->summed)
-    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, r);
+    put_gradients (l, SC_STREAM_COMPUTE, u, reduce_bytes (l));
   sc_lower_put_copy (l, SC_STREAM_COMPUTE, SC_TIME_BACKWARD, "gradient accumulation", w + (u->summed ? 2 : 1) * r);
-  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, -w);
+  put_gradients (l, SC_STREAM_COMPUTE, u, -use_bytes (l));
   u->summed = TRUE;
 }
 
@@ -330,7 +340,7 @@ reduce (Lower *l, Unit *u)
       wait_reduced (l);
       sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, r);
       sc_lower_put_copy (l, SC_STREAM_COMPUTE, SC_TIME_BACKWARD, "reduce-scatter copy-in", held + r);
-      sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, -held);
+      put_gradients (l, SC_STREAM_COMPUTE, u, -held / n);
       f->reduced_bytes = r;
       sc_lower_put_order (l, SC_STREAM_COMPUTE, SC_STREAM_DP);
       put_reduce_scatter (l, u);
@@ -343,7 +353,7 @@ reduce (Lower *l, Unit *u)
       sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "gradient cast", held + 3 * r);
       put_reduce_scatter (l, u);
       sc_lower_put_mem (l, SC_STREAM_DP, SC_MEM_COMM, -r);
-      sc_lower_put_mem (l, SC_STREAM_DP, SC_MEM_GRADS, -held);
+      put_gradients (l, SC_STREAM_DP, u, -held / n);
       f->reduced_bytes = 0;
     }
   if (!l->plan->overlap_grad)

@@ -1,29 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* summarise.c - step time, where it goes, memory peaks, and on what evidence the answer rests. */
 #include "models/summarise.h"
+#include "models/summarise-memory.h"
 #include "models/contention.h"
 #include "models/links.h"
-#include "models/memory.h"
 #include "models/packing.h"
 #include "models/precision.h"
 #include "models/recompute.h"
 #include "models/schedule.h"
 #include "models/segments.h"
 #include "models/sharding.h"
-
-static char *
-describe_op (const ScProgram *program, guint32 op)
-{
-  static const char *const phases[] = { "forward", "backward", "recompute", "weight gradients" };
-  if (op == SC_NONE)
-    return g_strdup ("nothing");
-  const ScOpInfo info = sc_info_unpack (sc_program_find_op (program, op).info);
-  if (info.microbatch == SC_INFO_NO_MICROBATCH)
-    return g_strdup ("model states");
-  g_autofree char *where = info.layer == SC_INFO_NO_LAYER ? g_strdup (info.phase == 0 ? "its ends" : "head or embedding")
-                                                          : g_strdup_printf ("layer %u", info.layer);
-  return g_strdup_printf ("%s of micro-batch %u, %s", phases[info.phase], info.microbatch, where);
-}
 
 /* Where no rank waits for all others at the end of a step, each begins its next one behind its own last op, and steps follow one another
  * staggered as they are: the longest of the ranks sets the pace (Qi et al., arXiv 2401.10241, section 4).  Receives stand
@@ -83,20 +69,6 @@ summarise_class (ScSummary *s, const ScLowerInput *in, const ScSegments *segment
   c->params = in->sizes->params[c->stage] + in->sizes->experts[c->stage];
   sc_segments_sum (segments, k, c->begin, c->begin + s->step, c->time);
   c->time[SC_TIME_BUBBLE] += MAX (c->begin + s->step - s->trace->end, 0);
-
-  const ScMemPeak peak = sc_memory_peak (s->program, s->trace, k);
-  for (guint i = 0; i < SC_N_MEMS; i++)
-    c->at_peak[i] = peak.by_kind[i];
-  c->peak_allocated_bytes = peak.bytes;
-  c->peak_reserved_bytes = sc_memory_reserved (peak.bytes);
-  c->peak_time = peak.time;
-  c->peak_op = describe_op (s->program, peak.op);
-  c->context_bytes = (guint64) c->device->context_bytes.value;
-  c->workspace_bytes = (guint64) c->device->workspace_bytes.value;
-  c->nccl_bytes = sc_memory_nccl (in->layout, in->fabric, rank);
-  c->peak_device_bytes = c->peak_reserved_bytes + c->context_bytes + c->workspace_bytes + c->nccl_bytes;
-  c->capacity_bytes = (guint64) c->device->memory_bytes.value;
-  c->verdict = sc_memory_verdict (c->peak_device_bytes, c->capacity_bytes, s->memory_margin);
 }
 
 /* Does @a say more about its stage than @b?  It finishes later, or, as all do behind the gradient norm, waits less. */
@@ -304,11 +276,11 @@ summarise_assumptions (ScSummary *s, const ScLowerInput *in)
     g_ptr_array_add (s->assumptions, g_strdup_printf ("pairs of passes of %s run one after the other: %s", plan->schedule, in_turn));
   if (plan->post_validation)
     g_ptr_array_add (s->assumptions, g_strdup ("steps follow one another staggered, none of them has to be taken back"));
-  g_ptr_array_add (s->assumptions, g_strdup ("reserved memory: 3 % above allocated; NCCL buffers: estimated from channel counts"));
+  g_ptr_array_add (s->assumptions, g_strdup ("memory in the order of the program; reserved: PyTorch's caching allocator; NCCL buffers: estimated from channel counts"));
 }
 
 ScSummary *
-sc_summarise (const ScLowerInput *in, ScLowered *lowered, ScTrace *trace, double memory_margin)
+sc_summarise (const ScLowerInput *in, ScLowered *lowered, ScTrace *trace, double memory_margin, ScMemoryDepth depth)
 {
   ScSummary *const s = g_new0 (ScSummary, 1);
   s->topology = in->fabric->topology;
@@ -320,6 +292,7 @@ sc_summarise (const ScLowerInput *in, ScLowered *lowered, ScTrace *trace, double
   s->memory_margin = memory_margin;
   s->program = g_steal_pointer (&lowered->program);
   s->labels = g_steal_pointer (&lowered->labels);
+  s->tapes = g_steal_pointer (&lowered->tapes);
   s->orders = g_steal_pointer (&lowered->orders);
   s->trace = trace;
   s->n_classes = in->fold->n_classes;
@@ -327,14 +300,9 @@ sc_summarise (const ScLowerInput *in, ScLowered *lowered, ScTrace *trace, double
   find_step (s, &in->workload->plan);
   g_autoptr (ScSegments) segments = sc_segments_new (s->program, trace, trace->end);
   for (guint k = 0; k < s->n_classes; k++)
-    {
-      summarise_class (s, in, segments, k);
-      const ScClassSummary *const c = &s->classes[k], *const worst = &s->classes[s->memory_class];
-      if ((double) c->peak_device_bytes / (double) c->capacity_bytes > (double) worst->peak_device_bytes / (double) worst->capacity_bytes)
-        s->memory_class = k;
-    }
-  s->verdict = s->classes[s->memory_class].verdict;
+    summarise_class (s, in, segments, k);
   summarise_stages (s, in);
+  sc_summarise_memory (s, in, depth);
   summarise_rates (s, in);
   summarise_evidence (s, lowered);
   summarise_assumptions (s, in);

@@ -3,7 +3,8 @@
  * Layer: models. */
 #pragma once
 #include "models/lower.h"
+#include "models/summarise-memory.h"
 #include "models/summary.h"
 
-/* Takes program and labels out of @lowered, and @trace.  @memory_margin: see ScSummary. */
-ScSummary *sc_summarise (const ScLowerInput *input, ScLowered *lowered, ScTrace *trace, double memory_margin);
+/* Takes program, tapes and labels out of @lowered, and @trace.  @memory_margin: see ScSummary. */
+ScSummary *sc_summarise (const ScLowerInput *input, ScLowered *lowered, ScTrace *trace, double memory_margin, ScMemoryDepth depth);

@@ -44,6 +44,8 @@ sc_summary_free (ScSummary *s)
   g_free (s->fold_note);
   g_clear_pointer (&s->assumptions, g_ptr_array_unref);
   g_clear_pointer (&s->labels, g_ptr_array_unref);
+  g_clear_pointer (&s->tapes, g_ptr_array_unref);
+  g_clear_pointer (&s->plays, g_ptr_array_unref);
   sc_links_summary_free (s->links);
   sc_orders_free (s->orders);
   sc_program_free (s->program);

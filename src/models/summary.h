@@ -3,6 +3,7 @@
  * Layer: models.  Filled by sc_forecast(); reports only read it. */
 #pragma once
 #include "models/category.h"
+#include "models/tape-play.h"
 #include "models/fabric.h"
 #include "models/workload.h"
 #include "sim/program.h"
@@ -35,6 +36,7 @@ typedef struct
   guint64 capacity_bytes;
   guint64 at_peak[SC_N_MEMS];    /* bytes by kind at the allocated peak; sum == peak_allocated_bytes */
   guint64 context_bytes, nccl_bytes, workspace_bytes; /* device = reserved + these */
+  gboolean reserved_played;      /* by the allocator; else in the ratio of a stage that was */
   ScTime  peak_time;             /* when */
   char   *peak_op;               /* what was running then: "backward of micro-batch 3, layer 17" */
   ScVerdict verdict;
@@ -113,6 +115,8 @@ typedef struct
   ScOrders  *orders;             /* owned; of the pipeline's ranks */
   ScProgram *program;            /* owned; actor i is class i; labels and info by models/label.h */
   ScTrace   *trace;              /* owned */
+  GPtrArray *tapes;              /* ScTape, owned: [n_stages] what the ranks of each stage allocate */
+  GPtrArray *plays;              /* ScTapePlay, owned: [n_stages] that on the allocator, or NULL */
   GPtrArray *labels;             /* char *, owned: text of ScOp.label, as sc_label_text() indexes it */
 } ScSummary;
 

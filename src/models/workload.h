@@ -188,6 +188,7 @@ typedef struct
   ScRankOrder rank_order;
   gboolean    post_validation;   /* no rank waits for the gradient norm before its optimizer step */
   gboolean    one_queue;         /* CUDA_DEVICE_MAX_CONNECTIONS=1 */
+  gboolean    expandable_segments; /* of PyTorch's allocator */
   gboolean    cuda_graphs;       /* passes are captured: their kernels do not wait for the host; memory that graphs hold is not counted */
   ScProfile   profile;
   double     *microbatch_factors; /* [n_microbatch_factors] time of micro-batches 0, 1, ... over the mean, round and round, owned; NULL: alike */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* summarise-memory.h - the memory of each class of ranks: peaks of its stage's tape, what the allocator holds for them, what else is on the device.
+ * Layer: models. */
+#pragma once
+#include "models/lower.h"
+#include "models/summary.h"
+
+typedef enum
+{
+  SC_MEMORY_FULLEST, /* the allocator is played for the fullest stage, and for any that comes near its capacity; others are estimated alike */
+  SC_MEMORY_ALL,     /* ... for all stages, with their curves and what lives at their peaks */
+  SC_MEMORY_NONE,    /* ... for none: sc_memory_reserved() */
+} ScMemoryDepth;
+
+/* Fills the memory of @summary's classes, whose stages, and summary->tapes, are there. */
+void sc_summarise_memory (ScSummary *summary, const ScLowerInput *input, ScMemoryDepth depth);

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* tape-play.c - each change of a tape becomes requests to the allocator.
+ *
+ * A tensor that a layer has a name for is freed by that name, in the same micro-batch and layer.  Any other free takes the latest tensor of
+ * its kind that has just its size, of the same pass if there is one; where none has (sums of several), it takes the latest ones
+ * until it has its bytes, and what is left of the last one stays. */
+#include "models/tape-play.h"
+#include "models/layer.h"
+#include "models/summary.h"
+#include <string.h>
+
+#define NONE G_MAXUINT32
+#define PASS_OF_INFO 0x3fffffffu /* micro-batch, chunk and layer */
+
+typedef struct
+{
+  ScLiveTensor tensor;
+  guint32 handle;
+  guint32 older;  /* named: another one of that name, or NONE */
+  guint8  stream;
+  gboolean used;
+} Live;
+
+typedef struct
+{
+  const ScTape *tape;
+  const ScPlayOptions *options;
+  ScTapePlay *ret;
+  ScAllocator *allocator;
+  GArray *live;                /* Live */
+  GArray *spare;               /* guint32: of no use */
+  GHashTable *named;           /* guint64 * -> index + 1 */
+  GArray *others[SC_N_MEMS];   /* guint32: those without a name, in order of birth */
+  guint64 by_kind[SC_N_MEMS], now;
+  ScTapePeak peak;             /* of the second step */
+  guint step;
+  gboolean seen;               /* the second step's peak */
+  guint32 entry;
+  gboolean periodic;
+  ScTapePeriod period;
+  GArray *signatures;          /* guint64: at the beginning of each period of the step, so far */
+} Play;
+
+static Live *
+live_at (const Play *p, guint32 i)
+{
+  return &g_array_index (p->live, Live, i);
+}
+
+/* Of a named tensor in Play.named. */
+static gpointer
+name_key (guint8 tensor, guint32 info)
+{
+  G_STATIC_ASSERT (sizeof (gpointer) == sizeof (guint64));
+  return GSIZE_TO_POINTER ((guint64) tensor << 32 | (info & PASS_OF_INFO));
+}
+
+/* ---- what is alive at the peak ---- */
+
+static int
+larger_first (gconstpointer a, gconstpointer b)
+{
+  const ScLiveTensor *const x = a, *const y = b;
+  if (x->bytes != y->bytes)
+    return x->bytes > y->bytes ? -1 : 1;
+  if (x->mem != y->mem)
+    return x->mem < y->mem ? -1 : 1;
+  return (x->info > y->info) - (x->info < y->info);
+}
+
+static void
+note_peak (Play *p)
+{
+  ScTapePlay *const r = p->ret;
+  r->allocated[p->step] = MAX (r->allocated[p->step], p->now);
+  if (p->step == 0 || p->seen || p->now < p->peak.bytes)
+    return;
+  p->seen = TRUE;
+  r->reserved_at_peak = sc_allocator_stats (p->allocator).reserved;
+  if (!p->options->live)
+    return;
+  for (guint i = 0; i < p->live->len; i++)
+    if (live_at (p, i)->used)
+      g_array_append_val (r->live, live_at (p, i)->tensor);
+  g_array_sort (r->live, larger_first);
+}
+
+/* ---- births and deaths ---- */
+
+static gboolean
+allocate (Play *p, guint8 stream, ScLiveTensor tensor, guint8 name)
+{
+  const guint32 handle = sc_allocator_take (p->allocator, stream, (guint64) tensor.bytes);
+  if (handle == SC_ALLOCATOR_FAILED)
+    {
+      p->ret->out_of_memory = TRUE;
+      p->ret->failed = p->entry;
+      return FALSE;
+    }
+  guint32 i = p->live->len;
+  if (p->spare->len > 0)
+    {
+      i = g_array_index (p->spare, guint32, p->spare->len - 1);
+      g_array_set_size (p->spare, p->spare->len - 1);
+    }
+  else
+    g_array_set_size (p->live, i + 1);
+  *live_at (p, i) = (Live) { tensor, handle, NONE, stream, TRUE };
+  if (name > 0)
+    {
+      const gpointer key = name_key (name, tensor.info);
+      const guint before = GPOINTER_TO_UINT (g_hash_table_lookup (p->named, key));
+      live_at (p, i)->older = before > 0 ? before - 1 : NONE;
+      g_hash_table_insert (p->named, key, GUINT_TO_POINTER (i + 1));
+    }
+  else
+    g_array_append_val (p->others[tensor.mem], i);
+  p->by_kind[tensor.mem] += (guint64) tensor.bytes;
+  p->now += (guint64) tensor.bytes;
+  note_peak (p);
+  return TRUE;
+}
+
+static void
+bury (Play *p, guint32 i)
+{
+  Live *const l = live_at (p, i);
+  sc_allocator_give (p->allocator, l->handle);
+  p->by_kind[l->tensor.mem] -= (guint64) l->tensor.bytes;
+  p->now -= (guint64) l->tensor.bytes;
+  l->used = FALSE;
+  g_array_append_val (p->spare, i);
+}
+
+/* Frees the tensor of that name; FALSE: it is not there with that size. */
+static gboolean
+free_named (Play *p, guint8 name, guint32 info, guint8 mem, gint64 bytes)
+{
+  const gpointer key = name_key (name, info);
+  const guint found = GPOINTER_TO_UINT (g_hash_table_lookup (p->named, key));
+  if (found == 0)
+    return FALSE;
+  const Live *const l = live_at (p, found - 1);
+  if (l->tensor.bytes != bytes || l->tensor.mem != mem)
+    return FALSE;
+  if (l->older == NONE)
+    g_hash_table_remove (p->named, key);
+  else
+    g_hash_table_insert (p->named, key, GUINT_TO_POINTER (l->older + 1));
+  bury (p, found - 1);
+  return TRUE;
+}
+
+/* Frees the latest other one of that kind and size, of the pass @info if there is one. */
+static gboolean
+free_alike (Play *p, guint8 mem, gint64 bytes, guint32 info)
+{
+  GArray *const others = p->others[mem];
+  guint latest = NONE;
+  for (guint k = others->len; k-- > 0;)
+    {
+      const ScLiveTensor *const t = &live_at (p, g_array_index (others, guint32, k))->tensor;
+      if (t->bytes != bytes)
+        continue;
+      const gboolean same = ((t->info ^ info) & PASS_OF_INFO) == 0;
+      if (latest == NONE || same)
+        latest = k;
+      if (same)
+        break;
+    }
+  if (latest == NONE)
+    return FALSE;
+  bury (p, g_array_index (others, guint32, latest));
+  g_array_remove_index (others, latest);
+  return TRUE;
+}
+
+static void
+free_loose (Play *p, guint8 mem, gint64 bytes)
+{
+  GArray *const others = p->others[mem];
+  p->ret->n_loose++;
+  while (bytes > 0 && others->len > 0)
+    {
+      const guint32 i = g_array_index (others, guint32, others->len - 1);
+      const Live l = *live_at (p, i);
+      g_array_set_size (others, others->len - 1);
+      bury (p, i);
+      if (l.tensor.bytes > bytes)
+        {
+          ScLiveTensor rest = l.tensor;
+          rest.bytes -= bytes;
+          allocate (p, l.stream, rest, 0); /* fits where it was */
+        }
+      bytes -= MIN (l.tensor.bytes, bytes);
+    }
+}
+
+static gboolean
+change (Play *p, guint8 stream, ScLiveTensor tensor, guint8 name)
+{
+  if (tensor.bytes >= 0)
+    return tensor.bytes == 0 || allocate (p, stream, tensor, name);
+  const gint64 bytes = -tensor.bytes;
+  if (!(name > 0 && free_named (p, name, tensor.info, tensor.mem, bytes)) && !free_alike (p, tensor.mem, bytes, tensor.info))
+    free_loose (p, tensor.mem, bytes);
+  return TRUE;
+}
+
+/* ---- entries ---- */
+
+/* What the item at @i, which allocates, is for: the next kernel or collective writes it. */
+static const char *
+writer (const GArray *items, guint i)
+{
+  for (; i < items->len; i++)
+    {
+      const ScItem *const item = &g_array_index (items, ScItem, i);
+      if (item->kind == SC_ITEM_KERNEL)
+        return item->kernel.name;
+      if (item->kind == SC_ITEM_COLLECTIVE || item->kind == SC_ITEM_COLLECTIVE_START)
+        return item->name;
+    }
+  return "";
+}
+
+static gboolean
+play_list (Play *p, const ScTapeEntry *e)
+{
+  const GArray *const items = g_ptr_array_index (p->tape->lists, e->list);
+  for (guint i = e->from; i < e->to; i++)
+    {
+      const ScItem *const item = &g_array_index (items, ScItem, i);
+      if (item->kind != SC_ITEM_MEM)
+        continue;
+      const gboolean named = item->tensor > 0;
+      const ScLiveTensor tensor = { item->mem_bytes, named || item->mem_bytes < 0 ? sc_tensor_name (item->tensor) : writer (items, i), !named, e->info, (guint8) item->mem };
+      if (!change (p, SC_STREAM_COMPUTE, tensor, item->tensor))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
+play_tensor (Play *p, const ScTapeEntry *e)
+{
+  const ScLiveTensor tensor = { e->bytes, e->name != NULL ? e->name : "", FALSE, e->info, e->mem };
+  return change (p, e->stream, tensor, 0);
+}
+
+static gboolean
+play_lazy (Play *p)
+{
+  for (guint i = 0; i < p->tape->entries->len; i++)
+    {
+      const ScTapeEntry *const e = &g_array_index (p->tape->entries, ScTapeEntry, i);
+      if (e->kind == SC_TAPE_LAZY && !play_tensor (p, e))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
+play_entry (Play *p, const ScTapeEntry *e)
+{
+  switch ((ScTapeKind) e->kind)
+    {
+    case SC_TAPE_LIST:
+      return play_list (p, e);
+    case SC_TAPE_CHANGE:
+      return play_tensor (p, e);
+    case SC_TAPE_STATE:
+      return p->step > 0 || play_tensor (p, e);
+    case SC_TAPE_OPTIMIZER:
+      return p->step > 0 || play_lazy (p);
+    case SC_TAPE_LAZY:
+    case SC_TAPE_MARK:
+      return TRUE;
+    default:
+      g_return_val_if_reached (TRUE);
+    }
+}
+
+static void
+put_point (Play *p)
+{
+  if (p->step == 0 || p->ret->curve == NULL)
+    return;
+  ScTapePoint point = { .reserved = sc_allocator_stats (p->allocator).reserved, .entry = p->entry };
+  memcpy (point.by_kind, p->by_kind, sizeof point.by_kind);
+  g_array_append_val (p->ret->curve, point);
+}
+
+/* ---- periods ---- */
+
+/* Belongs to a micro-batch; gradients and weights are there for all. */
+static gboolean
+comes_again (const ScLiveTensor *t)
+{
+  return t->mem != SC_MEM_WEIGHTS && t->mem != SC_MEM_GRADS && t->mem != SC_MEM_OPTIMIZER
+         && sc_info_unpack (t->info).microbatch != SC_INFO_NO_MICROBATCH;
+}
+
+static guint32
+shifted (const ScLiveTensor *t, guint shift)
+{
+  ScOpInfo info = sc_info_unpack (t->info);
+  info.microbatch += comes_again (t) ? shift : 0;
+  return sc_info_pack (info);
+}
+
+/* The state of everything, micro-batches counted from that of the current period. */
+static guint64
+signature_of (const Play *p, guint shift)
+{
+  guint64 sum = sc_allocator_signature (p->allocator), order = 0;
+  for (guint i = 0; i < p->live->len; i++)
+    {
+      const Live *const l = live_at (p, i);
+      if (l->used)
+        sum += (sc_allocator_address (p->allocator, l->handle) ^ (guint64) shifted (&l->tensor, SC_INFO_NO_MICROBATCH - shift) << 17)
+               * G_GUINT64_CONSTANT (0x9e3779b97f4a7c15);
+    }
+  for (guint k = 0; k < SC_N_MEMS; k++)
+    for (guint i = 0; i < p->others[k]->len; i++)
+      order = (order ^ sc_allocator_address (p->allocator, live_at (p, g_array_index (p->others[k], guint32, i))->handle))
+              * G_GUINT64_CONSTANT (0xbf58476d1ce4e5b9);
+  return sum ^ order;
+}
+
+/* All that is alive becomes that of micro-batches @shift later. */
+static void
+rename_live (Play *p, guint shift)
+{
+  GHashTable *const named = g_hash_table_new (NULL, NULL);
+  GHashTableIter iter;
+  gpointer key, first;
+  g_hash_table_iter_init (&iter, p->named);
+  while (g_hash_table_iter_next (&iter, &key, &first))
+    {
+      const guint8 name = (guint8) (GPOINTER_TO_SIZE (key) >> 32);
+      const ScLiveTensor *const t = &live_at (p, GPOINTER_TO_UINT (first) - 1)->tensor;
+      g_hash_table_insert (named, name_key (name, shifted (t, shift)), first);
+    }
+  g_hash_table_unref (p->named);
+  p->named = named;
+  for (guint i = 0; i < p->live->len; i++)
+    live_at (p, i)->tensor.info = shifted (&live_at (p, i)->tensor, shift);
+}
+
+/* Points of @n entries that are not played: as @length entries before. */
+static void
+repeat_points (Play *p, guint32 n, guint32 length)
+{
+  GArray *const curve = p->ret->curve;
+  if (p->step == 0 || curve == NULL)
+    return;
+  for (guint32 i = 0; i < n; i++)
+    {
+      ScTapePoint point = g_array_index (curve, ScTapePoint, curve->len - length);
+      point.entry += length;
+      g_array_append_val (curve, point);
+    }
+}
+
+/* Where a period begins as an earlier one began (micro-batches in flight take their turns in as many places), all that follows comes in the same
+ * turns, up to the end of the stretch. */
+static void
+skip_periods (Play *p)
+{
+  const ScTapePeriod *const r = &p->period;
+  if (!p->periodic || p->entry < r->first || p->entry + r->length > r->end || (p->entry - r->first) % r->length != 0)
+    return;
+  const guint shift = (p->entry - r->first) / r->length * r->shift;
+  const guint64 signature = signature_of (p, shift);
+  guint cycle = 1;
+  while (cycle <= p->signatures->len && g_array_index (p->signatures, guint64, p->signatures->len - cycle) != signature)
+    cycle++;
+  const gboolean again = cycle <= p->signatures->len;
+  g_array_append_val (p->signatures, signature);
+  if (!again)
+    return;
+  const guint32 n = (r->end - p->entry) / (cycle * r->length) * cycle;
+  rename_live (p, n * r->shift);
+  repeat_points (p, n * r->length, cycle * r->length);
+  p->entry += n * r->length;
+}
+
+static gboolean
+play_step (Play *p)
+{
+  g_array_set_size (p->signatures, 0);
+  for (p->entry = 0; p->entry < p->tape->entries->len; p->entry++)
+    {
+      skip_periods (p);
+      if (!play_entry (p, &g_array_index (p->tape->entries, ScTapeEntry, p->entry)))
+        return FALSE;
+      put_point (p);
+    }
+  p->ret->reserved[p->step] = sc_allocator_stats (p->allocator).peak_reserved;
+  return TRUE;
+}
+
+ScTapePlay *
+sc_tape_play (const ScTape *tape, const ScPlayOptions *options)
+{
+  ScTapePlay *const r = g_new0 (ScTapePlay, 1);
+  g_autoptr (ScAllocator) allocator = sc_allocator_new (&options->allocator);
+  Play p = { .tape = tape, .options = options, .ret = r, .allocator = allocator, .live = g_array_new (FALSE, TRUE, sizeof (Live)),
+             .spare = g_array_new (FALSE, FALSE, sizeof (guint32)), .named = g_hash_table_new (NULL, NULL),
+             .signatures = g_array_new (FALSE, FALSE, sizeof (guint64)), .peak = sc_tape_peak (tape) };
+  for (guint k = 0; k < SC_N_MEMS; k++)
+    p.others[k] = g_array_new (FALSE, FALSE, sizeof (guint32));
+  if (options->live)
+    r->live = g_array_new (FALSE, FALSE, sizeof (ScLiveTensor));
+  if (options->curve)
+    r->curve = g_array_new (FALSE, FALSE, sizeof (ScTapePoint));
+  p.periodic = !options->whole && sc_tape_period (tape, &p.period);
+  for (p.step = 0; p.step < 2; p.step++)
+    if (!play_step (&p))
+      break;
+  const ScAllocatorStats stats = sc_allocator_stats (allocator);
+  r->rounded = stats.peak_allocated;
+  r->n_retries = stats.n_retries;
+  for (guint k = 0; k < SC_N_MEMS; k++)
+    g_array_unref (p.others[k]);
+  g_array_unref (p.live);
+  g_array_unref (p.spare);
+  g_array_unref (p.signatures);
+  g_hash_table_unref (p.named);
+  return r;
+}
+
+void
+sc_tape_play_free (ScTapePlay *r)
+{
+  if (r == NULL)
+    return;
+  g_clear_pointer (&r->live, g_array_unref);
+  g_clear_pointer (&r->curve, g_array_unref);
+  g_free (r);
+}

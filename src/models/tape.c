@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* tape.c - lists of items are summed once, so that reading a tape costs one look at each entry. */
+#include "models/tape.h"
+#include "models/layer.h"
+#include <string.h>
+
+/* A list from its beginning to its end. */
+typedef struct
+{
+  gint64 peak;                /* most above what was there before, at least 0 ... */
+  gint64 at_peak[SC_N_MEMS];  /* ... and what it is then */
+  gint64 net[SC_N_MEMS], sum; /* what it leaves */
+} Shape;
+
+static Shape
+shape_of (const GArray *items, guint32 from, guint32 to)
+{
+  Shape s = { 0 };
+  for (guint32 i = from; i < MIN (to, items->len); i++)
+    {
+      const ScItem *const item = &g_array_index (items, ScItem, i);
+      if (item->kind != SC_ITEM_MEM)
+        continue;
+      s.net[item->mem] += item->mem_bytes;
+      s.sum += item->mem_bytes;
+      if (s.sum <= s.peak)
+        continue;
+      s.peak = s.sum;
+      memcpy (s.at_peak, s.net, sizeof s.at_peak);
+    }
+  return s;
+}
+
+guint32
+sc_tape_fullest_item (const GArray *items)
+{
+  gint64 sum = 0, most = 0;
+  guint32 ret = 0;
+  for (guint32 i = 0; i < items->len; i++)
+    {
+      const ScItem *const item = &g_array_index (items, ScItem, i);
+      sum += item->kind == SC_ITEM_MEM ? item->mem_bytes : 0;
+      if (sum <= most)
+        continue;
+      most = sum;
+      ret = i + 1;
+    }
+  return ret;
+}
+
+static void
+list_unref (gpointer data)
+{
+  g_array_unref (data);
+}
+
+ScTape *
+sc_tape_new (void)
+{
+  ScTape *const t = g_new0 (ScTape, 1);
+  t->entries = g_array_new (FALSE, FALSE, sizeof (ScTapeEntry));
+  t->lists = g_ptr_array_new_with_free_func (list_unref);
+  t->shapes = g_array_new (FALSE, FALSE, sizeof (Shape));
+  t->known = g_hash_table_new (NULL, NULL);
+  return t;
+}
+
+void
+sc_tape_free (ScTape *t)
+{
+  if (t == NULL)
+    return;
+  g_array_unref (t->entries);
+  g_ptr_array_unref (t->lists);
+  g_array_unref (t->shapes);
+  g_hash_table_unref (t->known);
+  g_free (t);
+}
+
+static guint32
+list_index (ScTape *t, GArray *items)
+{
+  const guint known = GPOINTER_TO_UINT (g_hash_table_lookup (t->known, items));
+  if (known > 0)
+    return known - 1;
+  const Shape shape = shape_of (items, 0, items->len);
+  g_ptr_array_add (t->lists, g_array_ref (items));
+  g_array_append_val (t->shapes, shape);
+  g_hash_table_insert (t->known, items, GUINT_TO_POINTER (t->lists->len));
+  return t->lists->len - 1;
+}
+
+void
+sc_tape_put_list (ScTape *t, GArray *items, guint32 from, guint32 to, guint32 info, guint32 op)
+{
+  const ScTapeEntry entry = { .kind = SC_TAPE_LIST, .list = list_index (t, items), .from = from, .to = MIN (to, items->len), .info = info, .op = op };
+  if (entry.from < entry.to)
+    g_array_append_val (t->entries, entry);
+}
+
+void
+sc_tape_put (ScTape *t, ScTapeEntry entry)
+{
+  t->begun |= entry.kind == SC_TAPE_MARK;
+  if (entry.kind == SC_TAPE_CHANGE && !t->begun)
+    entry.kind = SC_TAPE_STATE;
+  g_array_append_val (t->entries, entry);
+}
+
+/* What an entry does to a curve. */
+static Shape
+entry_shape (const ScTape *t, const ScTapeEntry *e)
+{
+  Shape s = { 0 };
+  if (e->kind == SC_TAPE_OPTIMIZER || e->kind == SC_TAPE_MARK)
+    return s;
+  if (e->kind == SC_TAPE_LIST)
+    {
+      const GArray *const items = g_ptr_array_index (t->lists, e->list);
+      return e->from == 0 && e->to == items->len ? g_array_index (t->shapes, Shape, e->list) : shape_of (items, e->from, e->to);
+    }
+  s.net[e->mem] = s.sum = e->bytes;
+  s.peak = MAX (e->bytes, 0);
+  s.at_peak[e->mem] = s.peak;
+  return s;
+}
+
+ScTapePeak
+sc_tape_peak (const ScTape *t)
+{
+  ScTapePeak peak = { .entry = G_MAXUINT32 };
+  gint64 now = 0, by_kind[SC_N_MEMS] = { 0 };
+  for (guint32 i = 0; i < t->entries->len; i++)
+    {
+      const Shape s = entry_shape (t, &g_array_index (t->entries, ScTapeEntry, i));
+      if (now + s.peak > (gint64) peak.bytes)
+        {
+          peak.bytes = (guint64) (now + s.peak);
+          peak.entry = i;
+          for (guint k = 0; k < SC_N_MEMS; k++)
+            peak.by_kind[k] = (guint64) (by_kind[k] + s.at_peak[k]);
+        }
+      now += s.sum;
+      for (guint k = 0; k < SC_N_MEMS; k++)
+        by_kind[k] += s.net[k];
+    }
+  return peak;
+}
+
+void
+sc_tape_rest (const ScTape *t, gint64 *ret_by_kind)
+{
+  memset (ret_by_kind, 0, SC_N_MEMS * sizeof *ret_by_kind);
+  for (guint32 i = 0; i < t->entries->len; i++)
+    {
+      const ScTapeEntry *const e = &g_array_index (t->entries, ScTapeEntry, i);
+      const Shape s = entry_shape (t, e);
+      for (guint k = 0; k < SC_N_MEMS && e->kind != SC_TAPE_STATE && e->kind != SC_TAPE_LAZY; k++)
+        ret_by_kind[k] += s.net[k];
+    }
+}
