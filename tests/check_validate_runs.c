@@ -258,6 +258,37 @@ START_TEST (stages_are_as_the_row_tells_them)
 }
 END_TEST
 
+/* The public collection that the rules were made on, where it is at hand. */
+START_TEST (at_most_two_of_a_hundred_complete_rows_become_no_workload)
+{
+  static const char *const files[] = { "rows.jsonl", "rows-nanotron.jsonl", "rows-vtrain.jsonl", "rows-golden.jsonl" };
+  const char *const srcdir = g_getenv ("abs_srcdir");
+  g_autoptr (ScRows) rows = sc_rows_new ();
+  for (guint i = 0; i < G_N_ELEMENTS (files); i++)
+    {
+      g_autofree char *path = g_build_filename (srcdir != NULL ? srcdir : ".", "..", "shared", "published", files[i], NULL);
+      if (!g_file_test (path, G_FILE_TEST_EXISTS))
+        return;
+      ck_assert (sc_rows_load (rows, path, NULL));
+    }
+  g_autoptr (ScSystems) rules = sc_systems_load ("systems", NULL);
+  g_autoptr (ScRowSystems) systems = sc_row_systems_new (rules);
+  guint complete = 0, skipped = 0;
+  for (guint i = 0; i < rows->rows->len; i++)
+    {
+      const ScRow *const row = g_ptr_array_index (rows->rows, i);
+      if (row->kind != SC_PUBLISHED_TRAINING || (row->complete_time != 1 && row->complete_memory != 1))
+        continue;
+      g_autofree char *why = NULL;
+      g_autoptr (ScRowRun) run = sc_row_run_new (systems, row, &why);
+      ck_assert ((run == NULL) == (why != NULL));
+      complete++;
+      skipped += run == NULL;
+    }
+  ck_assert_msg (skipped * 50 <= complete, "%u of %u", skipped, complete);
+}
+END_TEST
+
 /* ---- Judging ---- */
 
 /* bf16 weights, fp32 gradients, fp32 weights and both moments: 18 bytes of each parameter outlive the step. */
@@ -434,6 +465,8 @@ main (void)
   tcase_add_test (plans, years_are_read_off_versions_papers_and_titles);
   tcase_add_test (plans, what_a_row_says_is_kept_and_what_it_leaves_out_is_filled_in);
   tcase_add_test (plans, reasons_name_what_is_missing_or_not_modelled);
+  tcase_set_timeout (plans, 300);
+  tcase_add_test (plans, at_most_two_of_a_hundred_complete_rows_become_no_workload);
   tcase_add_test (plans, stages_are_as_the_row_tells_them);
   tcase_add_test (judging, nanotrons_allocated_memory_is_what_is_held_between_steps);
   tcase_add_test (judging, model_states_are_as_zero_counts_them);
