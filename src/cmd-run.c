@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "models/forecast.h"
 #include "output.h"
+#include "report-memory.h"
 #include "report-timeline.h"
 #include "report-trace.h"
 #include "report.h"
@@ -13,8 +14,8 @@
 typedef struct
 {
   ScInputs inputs;
-  char *format, *output, *timeline, *trace, *schedule_csv, *detail;
-  gboolean require_fit, links;
+  char *format, *output, *timeline, *trace, *schedule_csv, *memory_svg, *detail;
+  gboolean require_fit, links, memory;
 } RunOptions;
 
 static void
@@ -26,6 +27,7 @@ run_options_clear (RunOptions *options)
   g_free (options->timeline);
   g_free (options->trace);
   g_free (options->schedule_csv);
+  g_free (options->memory_svg);
   g_free (options->detail);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RunOptions, run_options_clear)
@@ -78,6 +80,8 @@ check_options (const RunOptions *options, const ScReport *report, GError **error
     return sc_cmd_fail_usage ("run", error, "--timeline - would mix with the %s report, give one of them a file", report->name);
   if (is_stdout (options->schedule_csv) && (report_on_stdout || is_stdout (options->timeline) || is_stdout (options->trace)))
     return sc_cmd_fail_usage ("run", error, "--schedule-csv - would mix with other output, give one of them a file");
+  if (is_stdout (options->memory_svg) && (report_on_stdout || is_stdout (options->timeline) || is_stdout (options->trace) || is_stdout (options->schedule_csv)))
+    return sc_cmd_fail_usage ("run", error, "--memory-svg - would mix with other output, give one of them a file");
   if (is_stdout (options->trace) && (report_on_stdout || is_stdout (options->timeline)))
     return sc_cmd_fail_usage ("run", error, "--trace - would mix with the report, give one of them a file");
   return TRUE;
@@ -91,7 +95,7 @@ check_files (const RunOptions *options, int argc, char **argv, GError **error)
   {
     const char *name, *path;
   } outputs[] = { { "--output", options->output }, { "--timeline", options->timeline }, { "--trace", options->trace },
-                { "--schedule-csv", options->schedule_csv } };
+                { "--schedule-csv", options->schedule_csv }, { "--memory-svg", options->memory_svg } };
   for (guint i = 0; i < G_N_ELEMENTS (outputs); i++)
     {
       const char *path = outputs[i].path;
@@ -114,7 +118,7 @@ check_files (const RunOptions *options, int argc, char **argv, GError **error)
 static gboolean
 check_named_files (const RunOptions *options, const GPtrArray *files, GError **error)
 {
-  const char *const outputs[] = { options->output, options->timeline, options->trace, options->schedule_csv };
+  const char *const outputs[] = { options->output, options->timeline, options->trace, options->schedule_csv, options->memory_svg };
   for (guint i = 0; files != NULL && i < files->len; i++)
     for (guint k = 0; k < G_N_ELEMENTS (outputs); k++)
       if (outputs[k] != NULL && !is_stdout (outputs[k]) && sc_output_is_same (outputs[k], g_ptr_array_index (files, i)))
@@ -140,8 +144,13 @@ write_outputs (const RunOptions *options, const ScReport *report, const ScSummar
   g_autoptr (GString) text = g_string_new (NULL);
   g_autoptr (GString) timeline = g_string_new (NULL);
   g_autoptr (GString) order = g_string_new (NULL);
+  g_autoptr (GString) picture = g_string_new (NULL);
   if (!report->write (summary, text, error))
     return FALSE;
+  if (options->memory && report == &sc_report_text)
+    sc_report_memory_text (summary, text);
+  if (options->memory_svg != NULL)
+    sc_report_memory_svg (summary, picture);
   if (options->schedule_csv != NULL && !sc_schedule_csv_write (summary->orders, order, error))
     return FALSE;
   if (options->timeline != NULL)
@@ -151,6 +160,8 @@ write_outputs (const RunOptions *options, const ScReport *report, const ScSummar
   if (!put (options->output, text, out, error))
     return FALSE;
   if (options->schedule_csv != NULL && !put (options->schedule_csv, order, out, error))
+    return FALSE;
+  if (options->memory_svg != NULL && !put (options->memory_svg, picture, out, error))
     return FALSE;
   if (options->timeline == NULL)
     return TRUE;
@@ -173,6 +184,9 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     { "trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "Write a Chrome trace, for Perfetto", "FILE" },
     { "schedule-csv", 0, 0, G_OPTION_ARG_FILENAME, &options.schedule_csv,
       "Write the order of passes as PyTorch's schedules do; plan.schedule_csv reads it", "FILE" },
+    { "memory", 0, 0, G_OPTION_ARG_NONE, &options.memory,
+      "Add to the report the memory of the fullest stage over the step, and its largest tensors", NULL },
+    { "memory-svg", 0, 0, G_OPTION_ARG_FILENAME, &options.memory_svg, "Draw memory over the step, of the first, the fullest and the last stage", "FILE" },
     { "links", 0, 0, G_OPTION_ARG_NONE, &options.links,
       "Add to the report how full the links were, and who used them", NULL },
     { "require-fit", 0, 0, G_OPTION_ARG_NONE, &options.require_fit, "Exit with status 1 where memory does not fit",
@@ -199,7 +213,8 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
       return SC_STATUS_DATA;
     }
 
-  const ScForecastOptions how = { .links = options.links, .detail = find_detail (options.detail) };
+  const ScForecastOptions how = { .links = options.links, .detail = find_detail (options.detail),
+                                  .memory = options.memory || options.memory_svg != NULL ? SC_MEMORY_ALL : SC_MEMORY_FULLEST };
   g_autoptr (ScSummary) summary = sc_forecast (options.inputs.topology, options.inputs.workload, &how, error);
   if (summary == NULL || !write_outputs (&options, report, summary, out, error))
     return SC_STATUS_INTERNAL;
@@ -227,6 +242,9 @@ const ScCommand sc_cmd_run = {
           "its gpus stay and dp follows.\n"
           "\n"
           "--detail layer and stage merge what nothing can come between: far faster, step times agree within 0.5 %.\n"
+          "\n"
+          "--memory plays the allocator for all stages: the curve of the fullest, what lives at its peak, by name, the first\n"
+          "step against later ones; of all stages in JSON.\n"
           "\n"
           "--links tells how full the links of the fabric were, and with which kind of communication: the hottest\n"
           "ten in text, all of them over time in JSON.\n"

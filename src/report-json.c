@@ -11,6 +11,8 @@
 #include "models/optimizer.h"
 #include "models/precision.h"
 #include "models/sharding.h"
+#include "memory-groups.h"
+#include "models/summarise-memory.h"
 #include "report.h"
 
 #ifndef PACKAGE_VERSION
@@ -254,6 +256,7 @@ add_memory_of_class (Writer *w, const ScClassSummary *c, cJSON *o)
   add_unsigned (o, "peak_allocated_bytes", c->peak_allocated_bytes);
   add_unsigned (o, "peak_reserved_bytes", c->peak_reserved_bytes);
   add_unsigned (o, "peak_device_bytes", c->peak_device_bytes);
+  add_bool (o, "reserved_played", c->reserved_played);
   add_unsigned (o, "capacity_bytes", c->capacity_bytes);
   sc_json_add_text (o, "verdict", sc_verdict_name (c->verdict));
   cJSON *kinds = cJSON_AddObjectToObject (o, "at_peak_bytes");
@@ -298,6 +301,79 @@ add_memory (Writer *w, const ScSummary *s, cJSON *root)
   add_unsigned (o, "stage", s->classes[s->memory_class].stage);
   add_number (w, o, "margin", s->memory_margin);
   add_memory_of_class (w, &s->classes[s->memory_class], o);
+}
+
+/* ---- memory over the step ---- */
+
+#define MAX_TENSORS 40
+#define N_COLUMNS   200
+
+static void
+add_tensors (const ScTapePlay *play, cJSON *o)
+{
+  g_autoptr (GArray) groups = sc_memory_groups (play);
+  cJSON *array = cJSON_AddArrayToObject (o, "tensors");
+  for (guint i = 0; i < MIN (groups->len, MAX_TENSORS); i++)
+    {
+      const ScMemoryGroup *const g = &g_array_index (groups, ScMemoryGroup, i);
+      g_autofree char *name = sc_memory_group_name (&g->tensor);
+      cJSON *t = cJSON_CreateObject ();
+      cJSON_AddItemToArray (array, t);
+      sc_json_add_text (t, "name", name);
+      sc_json_add_text (t, "kind", sc_mem_kind_name ((ScMemKind) g->tensor.mem));
+      add_unsigned (t, "n", g->n);
+      add_unsigned (t, "bytes_each", (guint64) g->tensor.bytes);
+      add_unsigned (t, "bytes", g->bytes);
+    }
+}
+
+/* @kind SC_N_MEMS: what is reserved. */
+static void
+add_column_bytes (cJSON *o, const char *key, const ScMemoryColumn *columns, ScMemKind kind)
+{
+  cJSON *array = cJSON_AddArrayToObject (o, key);
+  for (guint i = 0; i < N_COLUMNS; i++)
+    cJSON_AddItemToArray (array, cJSON_CreateNumber ((double) (kind < SC_N_MEMS ? columns[i].by_kind[kind] : columns[i].reserved)));
+}
+
+/* Of equal parts of the step, the highest instant of each. */
+static void
+add_curve (Writer *w, const ScSummary *s, guint stage, cJSON *o)
+{
+  g_autofree ScMemoryColumn *columns = sc_memory_columns (s, stage, N_COLUMNS);
+  cJSON *curve = cJSON_AddObjectToObject (o, "curve");
+  add_number (w, curve, "bin_s", sc_time_to_s (s->trace->end) / N_COLUMNS);
+  for (ScMemKind k = 0; k < SC_N_MEMS; k++)
+    add_column_bytes (curve, sc_mem_kind_name (k), columns, k);
+  add_column_bytes (curve, "reserved", columns, SC_N_MEMS);
+}
+
+static void
+add_memory_stages (Writer *w, const ScSummary *s, cJSON *root)
+{
+  cJSON *array = NULL;
+  for (guint i = 0; s->plays != NULL && i < s->plays->len; i++)
+    {
+      const ScTapePlay *const play = g_ptr_array_index (s->plays, i);
+      if (play == NULL || play->curve == NULL)
+        continue;
+      array = array != NULL ? array : cJSON_AddArrayToObject (root, "memory_stages");
+      cJSON *o = cJSON_CreateObject ();
+      cJSON_AddItemToArray (array, o);
+      add_unsigned (o, "stage", i);
+      add_unsigned (o, "class", sc_memory_class_of (s, i));
+      add_unsigned (o, "allocated_bytes", play->allocated[1]);
+      add_unsigned (o, "reserved_bytes", play->reserved[1]);
+      add_unsigned (o, "reserved_at_peak_bytes", play->reserved_at_peak);
+      add_unsigned (o, "first_step_allocated_bytes", play->allocated[0]);
+      add_unsigned (o, "first_step_reserved_bytes", play->reserved[0]);
+      add_unsigned (o, "retries", play->n_retries);
+      add_bool (o, "out_of_memory", play->out_of_memory);
+      add_tensors (play, o);
+      add_curve (w, s, i, o);
+    }
+  if (array == NULL)
+    cJSON_AddNullToObject (root, "memory_stages");
 }
 
 static void
@@ -393,6 +469,7 @@ json_write (const ScSummary *s, GString *out, GError **error)
   add_number (&w, root, "bubble_fraction_ideal", s->bubble_fraction_ideal);
   add_number (&w, root, "bubble_over_ideal_ideal", s->bubble_over_ideal_ideal);
   add_memory (&w, s, root);
+  add_memory_stages (&w, s, root);
   add_stages (&w, s, root);
   add_classes (&w, s, root);
   add_fold (s, root);

@@ -158,6 +158,9 @@ static const struct
   { "dgx-a100-superpod", "megatron-175b-seqsel", { NULL } },
   { "dgx-a100-superpod", "zero-bubble-1.5b", { NULL } },
   { "dgx-a100-superpod", "gpt-7.5b-zero", { NULL } },
+  { "dgx-a100-superpod", "gpt-7.5b-zero2", { NULL } },
+  { "dgx-a100-superpod", "gpt-7.5b-zero3", { NULL } },
+  { "dgx-a100-superpod", "olmo-7b-fsdp", { NULL } },
   { "dgx-h100-superpod", "llama3-405b-128k", { "plan.gpus=2048", "plan.global_batch=16" } },
 };
 

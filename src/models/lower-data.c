@@ -112,7 +112,7 @@ bear_gradients (Lower *l, const ScSlot *slot, guint unit)
   *born = TRUE;
   const double each = sc_sharding_states (l->sharding, 0, l->plan->dtype, l->plan->grad_dtype, 1).grads;
   const double bytes = each * ((double) sc_lower_unit_params (l, slot->chunk, unit, FALSE) + (double) sc_lower_unit_params (l, slot->chunk, unit, TRUE));
-  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, bytes);
+  sc_lower_put_tensor (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, bytes, "gradients");
   l->born_bytes += bytes; /* whole bytes: each has so many of them */
 }
 

@@ -532,9 +532,9 @@ lower_class (Lower *l, guint32 class_id, GPtrArray *tapes)
     }
   sc_program_add_actor (l->p, SC_N_STREAMS, l->plan->one_queue);
   put_states (l);
+  sc_lower_tape_mark (l, SC_TAPE_MARK);
   sc_lower_data_begin (l);
   sc_lower_activations_begin (l);
-  sc_lower_tape_mark (l, SC_TAPE_MARK);
   sc_lower_put_slots (l);
   put_finish (l);
   put_weight_casts (l);

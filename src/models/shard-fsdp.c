@@ -189,7 +189,7 @@ ask (Lower *l, Unit *u, gboolean backward)
       sc_lower_put_host_copy (l, TRUE, "shard to the GPU", 4 * own_elements (l, u));
       sc_lower_put_order (l, SC_STREAM_COPY_IN, SC_STREAM_DP);
     }
-  sc_lower_put_mem (l, SC_STREAM_DP, second (l) ? SC_MEM_COMM : SC_MEM_WEIGHTS, bytes);
+  sc_lower_put_tensor (l, SC_STREAM_DP, second (l) ? SC_MEM_COMM : SC_MEM_WEIGHTS, bytes, "gathered parameters");
   if (!partly) /* from fp32 to what is gathered */
     sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "all-gather copy-in", 4 * own_elements (l, u) + own_gathered_bytes (l, u));
   sc_lower_data_call (l, SC_STREAM_DP, comm, SC_COLL_ALL_GATHER, bytes - use_bytes (l) * u->experts, "parameters");
@@ -234,7 +234,7 @@ take (Lower *l, Unit *u, gboolean backward)
   if (!backward && f->copied != SC_NONE)
     let_gathers_wait (l, f->copied);
   free_copied (l);
-  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, bytes - u->kept);
+  sc_lower_put_tensor (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, bytes - u->kept, "gathered parameters");
   u->kept = 0;
   sc_lower_put_copy (l, SC_STREAM_COMPUTE, backward ? SC_TIME_BACKWARD : SC_TIME_FORWARD, "all-gather copy-out", 2 * bytes);
   f->copied = sc_lower_put_record (l, SC_STREAM_COMPUTE);
@@ -338,7 +338,7 @@ reduce (Lower *l, Unit *u)
   if (second (l)) /* only one input of a reduction is alive beside this one */
     {
       wait_reduced (l);
-      sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, r);
+      sc_lower_put_tensor (l, SC_STREAM_COMPUTE, SC_MEM_COMM, r, "input of a reduce-scatter");
       sc_lower_put_copy (l, SC_STREAM_COMPUTE, SC_TIME_BACKWARD, "reduce-scatter copy-in", held + r);
       put_gradients (l, SC_STREAM_COMPUTE, u, -held / n);
       f->reduced_bytes = r;
@@ -405,8 +405,8 @@ fsdp_before_unit (Lower *l, const ScSlot *slot, guint unit, gboolean last)
   Unit *const u = unit_at (l, slot->chunk, unit_index (l, slot->chunk, unit)), *const root = unit_at (l, slot->chunk, 0);
   (void) last;
   if (makes_gradients (slot)) /* of this part of the root, or of the layer */
-    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS,
-                      use_bytes (l) * (double) (sc_lower_unit_params (l, slot->chunk, unit, FALSE) + sc_lower_unit_params (l, slot->chunk, unit, TRUE)));
+    sc_lower_put_tensor (l, SC_STREAM_COMPUTE, SC_MEM_GRADS,
+                      use_bytes (l) * (double) (sc_lower_unit_params (l, slot->chunk, unit, FALSE) + sc_lower_unit_params (l, slot->chunk, unit, TRUE)), "gradients");
   if (slot->pass == SC_PASS_WEIGHT)
     return;
   const gboolean backward = slot->pass != SC_PASS_FORWARD;

@@ -145,7 +145,7 @@ zero3_begin (Lower *l)
     trace_unit (l, z, unit, TRUE);
   for (guint i = 0; i < z->modules->len; i++)
     z->always += module_at (z, i)->stays ? module_at (z, i)->params : 0;
-  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_WEIGHTS, use_bytes (l) * z->always);
+  sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_WEIGHTS, use_bytes (l) * z->always, "parameters that are never partitioned");
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, buffer_bytes (l));
 }
 
@@ -216,13 +216,16 @@ copy_bytes (const Lower *l)
 
 /* ---- gathers ---- */
 
-/* One gather of @params elements in @n modules; of several the pieces are put together tensor by tensor.  @inner: of their second copies. */
+/* One gather of @n modules with so many elements each; of several the pieces are put together tensor by tensor.  @inner: of their second copies. */
 static void
-put_gather (Lower *l, double params, guint n, gboolean inner)
+put_gather (Lower *l, const double *modules, guint n, gboolean inner)
 {
   Zero3 *const z = l->shard;
+  double params = 0;
   if (n == 0)
     return;
+  for (guint i = 0; i < n; i++)
+    params += modules[i];
   const guint32 comm = inner ? sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_SHARD, FALSE) : sc_lower_data_comm (l, FALSE);
   g_assert (!inner || comm != SC_NONE);
   const guint ranks = inner ? l->plan->zero.hpz : sc_plan_data_ranks (l->plan);
@@ -236,7 +239,8 @@ put_gather (Lower *l, double params, guint n, gboolean inner)
       sc_lower_put_host_copy (l, TRUE, "shard to the GPU", bytes * params / ranks);
       sc_lower_put_order (l, SC_STREAM_COPY_IN, SC_STREAM_DP);
     }
-  sc_lower_put_mem (l, SC_STREAM_DP, SC_MEM_WEIGHTS, bytes * params);
+  for (guint i = 0; i < n; i++)
+    sc_lower_put_tensor (l, SC_STREAM_DP, SC_MEM_WEIGHTS, bytes * modules[i], "gathered parameters");
   if (l->plan->zero.quantized_weights)
     sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "quantize", (bytes + carried) * params / ranks);
   sc_lower_data_call (l, SC_STREAM_DP, comm, SC_COLL_ALL_GATHER, carried * params, "parameters");
@@ -279,9 +283,10 @@ prefetch (Lower *l)
 {
   Zero3 *const z = l->shard;
   const double most = MIN ((double) l->plan->zero.max_live - z->available, (double) l->plan->zero.prefetch_bucket);
-  double params[2] = { 0, 0 }; /* of modules without and with a second copy */
-  guint n[2] = { 0, 0 };
-  for (z->ahead = MAX (z->ahead, z->step + 1); z->ahead < z->trace->len && params[0] + params[1] < most; z->ahead++)
+  g_autoptr (GArray) first = g_array_new (FALSE, FALSE, sizeof (double)); /* elements of modules without a second copy ... */
+  g_autoptr (GArray) second = g_array_new (FALSE, FALSE, sizeof (double)); /* ... and with one */
+  double params = 0;
+  for (z->ahead = MAX (z->ahead, z->step + 1); z->ahead < z->trace->len && params < most; z->ahead++)
     {
       Module *const m = module_at (z, g_array_index (z->trace, guint, z->ahead));
       m->skipped_to = MAX (m->skipped_to, (gint) z->ahead);
@@ -289,11 +294,11 @@ prefetch (Lower *l)
         continue;
       m->gathered = TRUE;
       z->available += m->params;
-      params[m->second] += m->params;
-      n[m->second]++;
+      params += m->params;
+      g_array_append_val (m->second ? second : first, m->params);
     }
-  put_gather (l, params[TRUE], n[TRUE], TRUE);
-  put_gather (l, params[FALSE], n[FALSE], FALSE);
+  put_gather (l, (const double *) (gconstpointer) second->data, second->len, TRUE);
+  put_gather (l, (const double *) (gconstpointer) first->data, first->len, FALSE);
 }
 
 static void
@@ -306,7 +311,7 @@ use (Lower *l, guint module)
     {
       m->gathered = TRUE;
       z->available += m->params;
-      put_gather (l, m->params, 1, m->second);
+      put_gather (l, &m->params, 1, m->second);
     }
   if (z->asked != SC_NONE) /* wait_stream(): all that was issued there */
     sc_program_wait (l->p, SC_STREAM_COMPUTE, z->asked);

@@ -85,6 +85,31 @@ find_peak (const ScSummary *s, guint class_id, Stage *z)
   z->time = op < actor->n_ops ? s->trace->spans[actor->first_op + op].start : s->trace->end;
 }
 
+guint
+sc_memory_class_of (const ScSummary *s, guint stage)
+{
+  for (guint k = 0; k < s->n_classes; k++)
+    if (s->classes[k].stage == stage)
+      return k;
+  g_return_val_if_reached (0);
+}
+
+ScTime *
+sc_memory_times (const ScSummary *s, guint stage)
+{
+  const ScTape *const t = g_ptr_array_index (s->tapes, stage);
+  const ScActor *const actor = &g_array_index (s->program->actors, ScActor, sc_memory_class_of (s, stage));
+  ScTime *const times = g_new (ScTime, MAX (t->entries->len, 1));
+  ScTime now = 0;
+  for (guint32 i = 0; i < t->entries->len; i++)
+    {
+      const guint32 op = g_array_index (t->entries, ScTapeEntry, i).op;
+      now = MAX (now, op < actor->n_ops ? s->trace->spans[actor->first_op + op].start : s->trace->end);
+      times[i] = now;
+    }
+  return times;
+}
+
 /* What is on a rank's device but for the allocator's. */
 static guint64
 around (const ScClassSummary *c)

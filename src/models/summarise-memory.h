@@ -12,5 +12,12 @@ typedef enum
   SC_MEMORY_NONE,    /* ... for none: sc_memory_reserved() */
 } ScMemoryDepth;
 
+/* When each entry of the tape of @stage is reached, never before the one in front of it: the beginning of what its first rank's host issues
+ * next.  [entries] ScTime, caller frees. */
+ScTime *sc_memory_times (const ScSummary *summary, guint stage);
+
+/* The first class of ranks of @stage: whose program its tape goes with. */
+guint sc_memory_class_of (const ScSummary *summary, guint stage);
+
 /* Fills the memory of @summary's classes, whose stages, and summary->tapes, are there. */
 void sc_summarise_memory (ScSummary *summary, const ScLowerInput *input, ScMemoryDepth depth);

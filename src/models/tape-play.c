@@ -32,6 +32,7 @@ typedef struct
   GHashTable *named;           /* guint64 * -> index + 1 */
   GArray *others[SC_N_MEMS];   /* guint32: those without a name, in order of birth */
   guint64 by_kind[SC_N_MEMS], now;
+  guint64 highest_by_kind[SC_N_MEMS], highest; /* of the entry, so far */
   ScTapePeak peak;             /* of the second step */
   guint step;
   gboolean seen;               /* the second step's peak */
@@ -73,6 +74,11 @@ note_peak (Play *p)
 {
   ScTapePlay *const r = p->ret;
   r->allocated[p->step] = MAX (r->allocated[p->step], p->now);
+  if (r->curve != NULL && p->now > p->highest)
+    {
+      p->highest = p->now;
+      memcpy (p->highest_by_kind, p->by_kind, sizeof p->by_kind);
+    }
   if (p->step == 0 || p->seen || p->now < p->peak.bytes)
     return;
   p->seen = TRUE;
@@ -287,7 +293,8 @@ put_point (Play *p)
   if (p->step == 0 || p->ret->curve == NULL)
     return;
   ScTapePoint point = { .reserved = sc_allocator_stats (p->allocator).reserved, .entry = p->entry };
-  memcpy (point.by_kind, p->by_kind, sizeof point.by_kind);
+  memcpy (point.highest, p->highest_by_kind, sizeof point.highest);
+  memcpy (point.after, p->by_kind, sizeof point.after);
   g_array_append_val (p->ret->curve, point);
 }
 
@@ -393,6 +400,8 @@ play_step (Play *p)
   for (p->entry = 0; p->entry < p->tape->entries->len; p->entry++)
     {
       skip_periods (p);
+      p->highest = p->now;
+      memcpy (p->highest_by_kind, p->by_kind, sizeof p->by_kind);
       if (!play_entry (p, &g_array_index (p->tape->entries, ScTapeEntry, p->entry)))
         return FALSE;
       put_point (p);

@@ -14,12 +14,13 @@ typedef struct
   guint8      mem;    /* ScMemKind */
 } ScLiveTensor;
 
-/* A point of the curve, in program order. */
+/* An entry of the tape, on the curve in program order. */
 typedef struct
 {
-  guint64 by_kind[SC_N_MEMS];
-  guint64 reserved;
-  guint32 entry; /* of the tape, from which it holds */
+  guint64 highest[SC_N_MEMS]; /* by kind, at its highest instant ... */
+  guint64 after[SC_N_MEMS];   /* ... and behind it */
+  guint64 reserved; /* behind it */
+  guint32 entry;
 } ScTapePoint;
 
 typedef struct
