@@ -31,6 +31,7 @@ typedef struct
   GArray *spare;               /* guint32: of no use */
   GHashTable *named;           /* guint64 * -> index + 1 */
   GArray *others[SC_N_MEMS];   /* guint32: those without a name, in order of birth */
+  GArray *inside;              /* guint32: by item of the list that is played, what lives no longer than it: index */
   guint64 by_kind[SC_N_MEMS], now;
   guint64 highest_by_kind[SC_N_MEMS], highest; /* of the entry, so far */
   ScTapePeak peak;             /* of the second step */
@@ -93,15 +94,16 @@ note_peak (Play *p)
 
 /* ---- births and deaths ---- */
 
-static gboolean
-allocate (Play *p, guint8 stream, ScLiveTensor tensor, guint8 name)
+/* Index of a new tensor, or NONE: out of memory. */
+static guint32
+born (Play *p, guint8 stream, ScLiveTensor tensor)
 {
   const guint32 handle = sc_allocator_take (p->allocator, stream, (guint64) tensor.bytes);
   if (handle == SC_ALLOCATOR_FAILED)
     {
       p->ret->out_of_memory = TRUE;
       p->ret->failed = p->entry;
-      return FALSE;
+      return NONE;
     }
   guint32 i = p->live->len;
   if (p->spare->len > 0)
@@ -112,6 +114,18 @@ allocate (Play *p, guint8 stream, ScLiveTensor tensor, guint8 name)
   else
     g_array_set_size (p->live, i + 1);
   *live_at (p, i) = (Live) { tensor, handle, NONE, stream, TRUE };
+  p->by_kind[tensor.mem] += (guint64) tensor.bytes;
+  p->now += (guint64) tensor.bytes;
+  note_peak (p);
+  return i;
+}
+
+static gboolean
+allocate (Play *p, guint8 stream, ScLiveTensor tensor, guint8 name)
+{
+  const guint32 i = born (p, stream, tensor);
+  if (i == NONE)
+    return FALSE;
   if (name > 0)
     {
       const gpointer key = name_key (name, tensor.info);
@@ -121,9 +135,6 @@ allocate (Play *p, guint8 stream, ScLiveTensor tensor, guint8 name)
     }
   else
     g_array_append_val (p->others[tensor.mem], i);
-  p->by_kind[tensor.mem] += (guint64) tensor.bytes;
-  p->now += (guint64) tensor.bytes;
-  note_peak (p);
   return TRUE;
 }
 
@@ -234,14 +245,24 @@ static gboolean
 play_list (Play *p, const ScTapeEntry *e)
 {
   const GArray *const items = g_ptr_array_index (p->tape->lists, e->list);
+  const guint32 *const inside = e->from == 0 && e->to == items->len ? g_ptr_array_index (p->tape->inside, e->list) : NULL;
+  g_array_set_size (p->inside, items->len);
   for (guint i = e->from; i < e->to; i++)
     {
       const ScItem *const item = &g_array_index (items, ScItem, i);
+      const gboolean is_inside = inside != NULL && inside[i] != SC_TAPE_OUTSIDE;
       if (item->kind != SC_ITEM_MEM)
         continue;
+      if (is_inside && item->mem_bytes < 0)
+        {
+          bury (p, g_array_index (p->inside, guint32, inside[i]));
+          continue;
+        }
       const gboolean named = item->tensor > 0;
       const ScLiveTensor tensor = { item->mem_bytes, named || item->mem_bytes < 0 ? sc_tensor_name (item->tensor) : writer (items, i), !named, e->info, (guint8) item->mem };
-      if (!change (p, SC_STREAM_COMPUTE, tensor, item->tensor))
+      if (is_inside)
+        g_array_index (p->inside, guint32, i) = born (p, SC_STREAM_COMPUTE, tensor);
+      if (is_inside ? g_array_index (p->inside, guint32, i) == NONE : !change (p, SC_STREAM_COMPUTE, tensor, item->tensor))
         return FALSE;
     }
   return TRUE;
@@ -417,7 +438,7 @@ sc_tape_play (const ScTape *tape, const ScPlayOptions *options)
   g_autoptr (ScAllocator) allocator = sc_allocator_new (&options->allocator);
   Play p = { .tape = tape, .options = options, .ret = r, .allocator = allocator, .live = g_array_new (FALSE, TRUE, sizeof (Live)),
              .spare = g_array_new (FALSE, FALSE, sizeof (guint32)), .named = g_hash_table_new (NULL, NULL),
-             .signatures = g_array_new (FALSE, FALSE, sizeof (guint64)), .peak = sc_tape_peak (tape) };
+             .inside = g_array_new (FALSE, FALSE, sizeof (guint32)), .signatures = g_array_new (FALSE, FALSE, sizeof (guint64)), .peak = sc_tape_peak (tape) };
   for (guint k = 0; k < SC_N_MEMS; k++)
     p.others[k] = g_array_new (FALSE, FALSE, sizeof (guint32));
   if (options->live)
@@ -435,6 +456,7 @@ sc_tape_play (const ScTape *tape, const ScPlayOptions *options)
     g_array_unref (p.others[k]);
   g_array_unref (p.live);
   g_array_unref (p.spare);
+  g_array_unref (p.inside);
   g_array_unref (p.signatures);
   g_hash_table_unref (p.named);
   return r;

@@ -48,6 +48,35 @@ sc_tape_fullest_item (const GArray *items)
   return ret;
 }
 
+/* Do items @i, which allocates, and @k, which frees, speak of one tensor? */
+static gboolean
+is_freed_by (const ScItem *i, const ScItem *k)
+{
+  return i->kind == SC_ITEM_MEM && i->mem_bytes == -k->mem_bytes && i->mem == k->mem && i->tensor == k->tensor;
+}
+
+/* Tensors that live and die in one list: each free takes the latest of them that fits. */
+static guint32 *
+pair_inside (const GArray *items)
+{
+  guint32 *const ret = g_new (guint32, MAX (items->len, 1));
+  for (guint32 k = 0; k < items->len; k++)
+    {
+      const ScItem *const item = &g_array_index (items, ScItem, k);
+      ret[k] = SC_TAPE_OUTSIDE;
+      if (item->kind != SC_ITEM_MEM || item->mem_bytes >= 0)
+        continue;
+      for (guint32 i = k; i-- > 0;)
+        if (ret[i] == SC_TAPE_OUTSIDE && is_freed_by (&g_array_index (items, ScItem, i), item))
+          {
+            ret[k] = i;
+            ret[i] = k;
+            break;
+          }
+    }
+  return ret;
+}
+
 static void
 list_unref (gpointer data)
 {
@@ -61,6 +90,7 @@ sc_tape_new (void)
   t->entries = g_array_new (FALSE, FALSE, sizeof (ScTapeEntry));
   t->lists = g_ptr_array_new_with_free_func (list_unref);
   t->shapes = g_array_new (FALSE, FALSE, sizeof (Shape));
+  t->inside = g_ptr_array_new_with_free_func (g_free);
   t->known = g_hash_table_new (NULL, NULL);
   return t;
 }
@@ -73,6 +103,7 @@ sc_tape_free (ScTape *t)
   g_array_unref (t->entries);
   g_ptr_array_unref (t->lists);
   g_array_unref (t->shapes);
+  g_ptr_array_unref (t->inside);
   g_hash_table_unref (t->known);
   g_free (t);
 }
@@ -86,6 +117,7 @@ list_index (ScTape *t, GArray *items)
   const Shape shape = shape_of (items, 0, items->len);
   g_ptr_array_add (t->lists, g_array_ref (items));
   g_array_append_val (t->shapes, shape);
+  g_ptr_array_add (t->inside, pair_inside (items));
   g_hash_table_insert (t->known, items, GUINT_TO_POINTER (t->lists->len));
   return t->lists->len - 1;
 }

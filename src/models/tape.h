@@ -9,6 +9,8 @@
 #include "models/category.h"
 #include <glib.h>
 
+#define SC_TAPE_OUTSIDE G_MAXUINT32
+
 typedef enum
 {
   SC_TAPE_LIST,   /* the memory items of a list */
@@ -37,6 +39,8 @@ typedef struct
   GArray    *entries; /* ScTapeEntry */
   GPtrArray *lists;   /* GArray of ScItem, referenced */
   GArray    *shapes;  /* what a list does as a whole; tape.c knows */
+  GPtrArray *inside;  /* guint32 [items] of each list: of a free the item that allocated its tensor, of an allocation the item that frees it,
+                         in the same list; SC_TAPE_OUTSIDE: it lives beyond it */
   GHashTable *known;  /* list -> index + 1 */
   gboolean    begun;  /* behind the first mark */
 } ScTape;
