@@ -72,53 +72,111 @@ check_size (const ScLowerInput *input, GError **error)
   return FALSE;
 }
 
-ScSummary *
-sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScForecastOptions *options, GError **error)
+/* All that comes before the simulation. */
+typedef struct
 {
-  const ScForecastOptions defaults = { 0 };
-  if (options == NULL)
-    options = &defaults;
+  ScFabric *fabric;
+  ScLayout *layout;
+  guint32 *colour;
+  ScStepItems *items;
+  ScStageSizes *sizes;
+  ScCostCache *own_costs;
+  ScLoads *loads;
+  ScFold *fold;
+  ScLowered *lowered;
+  ScLowerInput input;
+} Plan;
+
+static void
+plan_clear (Plan *p)
+{
+  g_clear_pointer (&p->lowered, sc_lowered_free);
+  g_clear_pointer (&p->fold, sc_fold_free);
+  g_clear_pointer (&p->loads, sc_loads_free);
+  g_clear_pointer (&p->own_costs, sc_cost_cache_free);
+  g_clear_pointer (&p->sizes, sc_stage_sizes_free);
+  g_clear_pointer (&p->items, sc_step_items_free);
+  g_clear_pointer (&p->colour, g_free);
+  g_clear_pointer (&p->layout, sc_layout_free);
+  g_clear_pointer (&p->fabric, sc_fabric_free);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Plan, plan_clear)
+
+static gboolean
+place (Plan *p, const ScTopology *topology, const ScWorkload *workload, const ScForecastOptions *options, GError **error)
+{
   g_autoptr (GError) inner = NULL;
-  g_autoptr (ScFabric) fabric = sc_fabric_new (topology, workload->plan.gpus, &inner);
-  if (fabric == NULL)
+  p->fabric = sc_fabric_new (topology, workload->plan.gpus, &inner);
+  if (p->fabric == NULL)
     {
       set_mismatch (error, "topology", inner);
-      return NULL;
+      return FALSE;
     }
   if (!sc_workload_check_modelled (workload, &inner))
     {
       set_mismatch (error, "workload", inner);
-      return NULL;
+      return FALSE;
     }
-  if (!check_devices (workload, fabric, error))
-    return NULL;
-  g_autoptr (ScLayout) layout = sc_layout_new (workload);
-  g_autofree guint32 *colour = program_colours (workload, fabric);
-  g_autoptr (ScStepItems) items = sc_step_items_new (workload);
-  g_autoptr (ScStageSizes) sizes = sc_stage_sizes_new (workload);
+  if (!check_devices (workload, p->fabric, error))
+    return FALSE;
+  p->layout = sc_layout_new (workload);
+  p->colour = program_colours (workload, p->fabric);
+  p->items = sc_step_items_new (workload);
+  p->sizes = sc_stage_sizes_new (workload);
+  p->own_costs = options->costs == NULL ? sc_cost_cache_new () : NULL;
+  return TRUE;
+}
+
+/* Do walks of collectives matter to the order of passes, and so to memory? */
+static gboolean
+order_needs_costs (const ScWorkload *workload)
+{
+  return sc_schedule_find (workload->plan.schedule)->orders != NULL;
+}
+
+/* @tapes_only: ScLowerInput. */
+static gboolean
+lower (Plan *p, const ScWorkload *workload, const ScForecastOptions *options, gboolean tapes_only, GError **error)
+{
   g_autoptr (GArray) needs = g_array_new (FALSE, FALSE, sizeof (ScNeed));
-  g_autoptr (ScCostCache) own_costs = options->costs == NULL ? sc_cost_cache_new () : NULL;
-  g_autoptr (ScLoads) loads = NULL;
-  g_autoptr (ScFold) fold = NULL;
-  g_autoptr (ScLowered) lowered = NULL;
-  ScLowerInput input;
+  const ScDetail detail = tapes_only ? SC_DETAIL_STAGE : options->detail;
   do /* which algorithms the calls take is known once they are made; their links are walked then */
     {
-      g_clear_pointer (&lowered, sc_lowered_free);
-      g_clear_pointer (&fold, sc_fold_free);
-      g_clear_pointer (&loads, sc_loads_free);
-      loads = sc_loads_new (layout, fabric, (const ScNeed *) (gconstpointer) needs->data, needs->len);
-      fold = sc_fold_new (layout, fabric, loads, colour, options->class_budget, options->unfolded);
-      input = (ScLowerInput) { workload, fabric, layout, loads, fold, items, sizes, 0, options->detail, options->costs != NULL ? options->costs : own_costs, options->apart };
-      if (!check_size (&input, error))
-        return NULL;
-      lowered = sc_lower (&input);
-      g_array_append_vals (needs, lowered->needs->data, lowered->needs->len);
+      g_clear_pointer (&p->lowered, sc_lowered_free);
+      g_clear_pointer (&p->fold, sc_fold_free);
+      g_clear_pointer (&p->loads, sc_loads_free);
+      p->loads = sc_loads_new (p->layout, p->fabric, (const ScNeed *) (gconstpointer) needs->data, needs->len);
+      p->fold = sc_fold_new (p->layout, p->fabric, p->loads, p->colour, options->class_budget, options->unfolded);
+      p->input = (ScLowerInput) { workload, p->fabric, p->layout, p->loads, p->fold, p->items, p->sizes, 0, detail,
+                                  options->costs != NULL ? options->costs : p->own_costs, options->apart, tapes_only };
+      if (!check_size (&p->input, error))
+        return FALSE;
+      p->lowered = sc_lower (&p->input);
+      g_array_append_vals (needs, p->lowered->needs->data, p->lowered->needs->len);
       sc_needs_sort (needs);
     }
-  while (lowered->needs->len > 0);
-  ScTrace *const trace = options->links ? sc_engine_run_metered (lowered->program, &inner)
-                                         : sc_engine_run (lowered->program, &inner);
+  while (p->lowered->needs->len > 0 && (!tapes_only || order_needs_costs (workload)));
+  return TRUE;
+}
+
+static double
+margin_of (const ScForecastOptions *options)
+{
+  return options->memory_margin > 0 ? options->memory_margin : SC_MEMORY_DEFAULT_MARGIN;
+}
+
+ScSummary *
+sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScForecastOptions *options, GError **error)
+{
+  const ScForecastOptions defaults = { 0 };
+  g_auto (Plan) p = { 0 };
+  if (options == NULL)
+    options = &defaults;
+  if (!place (&p, topology, workload, options, error) || !lower (&p, workload, options, FALSE, error))
+    return NULL;
+  g_autoptr (GError) inner = NULL;
+  ScTrace *const trace = options->links ? sc_engine_run_metered (p.lowered->program, &inner)
+                                         : sc_engine_run (p.lowered->program, &inner);
   if (trace == NULL)
     {
       if (g_error_matches (inner, SC_ENGINE_ERROR, SC_ENGINE_ERROR_TOO_LONG))
@@ -127,5 +185,17 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
         g_set_error (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_INTERNAL, "the simulation stopped: %s", inner->message);
       return NULL;
     }
-  return sc_summarise (&input, lowered, trace, options->memory_margin > 0 ? options->memory_margin : SC_MEMORY_DEFAULT_MARGIN, options->memory);
+  return sc_summarise (&p.input, p.lowered, trace, margin_of (options), options->memory);
+}
+
+ScSummary *
+sc_forecast_memory (const ScTopology *topology, const ScWorkload *workload, const ScForecastOptions *options, GError **error)
+{
+  const ScForecastOptions defaults = { 0 };
+  g_auto (Plan) p = { 0 };
+  if (options == NULL)
+    options = &defaults;
+  if (!place (&p, topology, workload, options, error) || !lower (&p, workload, options, TRUE, error))
+    return NULL;
+  return sc_summarise_space (&p.input, p.lowered, margin_of (options), options->memory);
 }

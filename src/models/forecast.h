@@ -34,3 +34,9 @@ typedef enum
 /* Simulates one step in steady state.  @options may be NULL.  Both inputs must outlive the summary. */
 ScSummary *sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScForecastOptions *options,
                         GError **error);
+
+/* Whether the step fits, as sc_forecast() would say, without simulating it: what is allocated hangs on the order of the programs alone.
+ * The summary has sizes, stages with their layers, classes and their memory; all of time is 0, and program and trace are NULL.  Of
+ * @options unfolded, class_budget, memory_margin, memory and costs count. */
+ScSummary *sc_forecast_memory (const ScTopology *topology, const ScWorkload *workload, const ScForecastOptions *options,
+                               GError **error);

@@ -730,6 +730,8 @@ sc_lower (const ScLowerInput *in)
   coarse.detail = SC_DETAIL_STAGE;
   for (guint32 c = 0; c < n_classes; c++)
     {
+      if (in->tapes_only && ret->tapes->pdata[sc_layout_coord (l.plan, in->fold->representative[c]).pp] != NULL)
+        continue;
       if (l.needs->len > 0) /* only these are asked for now: which algorithms calls take is the same at any level of detail */
         l.in = &coarse;
       lower_class (&l, c, ret->tapes);

@@ -75,6 +75,7 @@ typedef struct
   ScDetail detail;
   ScCostCache *costs; /* of kernels asked before; NULL: none is kept */
   gboolean apart;     /* every class has ops of its own (sc_program_share_ops()): more memory, nothing else; for tests */
+  gboolean tapes_only; /* one class of each stage is lowered: all tapes are there, the program is not whole */
 } ScLowerInput;
 
 typedef struct

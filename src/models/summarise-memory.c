@@ -76,11 +76,11 @@ op_at_peak (const ScSummary *s, const ScActor *actor, const ScTape *t, guint32 e
 static void
 find_peak (const ScSummary *s, guint class_id, Stage *z)
 {
-  const ScActor *const actor = &g_array_index (s->program->actors, ScActor, class_id);
   z->peak = sc_tape_peak (z->tape);
   z->op = describe_peak (z->tape, z->peak.entry);
-  if (z->peak.entry == G_MAXUINT32)
+  if (z->peak.entry == G_MAXUINT32 || s->trace == NULL)
     return;
+  const ScActor *const actor = &g_array_index (s->program->actors, ScActor, class_id);
   const guint32 op = op_at_peak (s, actor, z->tape, z->peak.entry);
   z->time = op < actor->n_ops ? s->trace->spans[actor->first_op + op].start : s->trace->end;
 }

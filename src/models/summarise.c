@@ -54,8 +54,9 @@ find_step (ScSummary *s, const ScPlan *plan)
     s->step = s->trace->end;
 }
 
+/* Who is in the class. */
 static void
-summarise_class (ScSummary *s, const ScLowerInput *in, const ScSegments *segments, guint k)
+describe_class (ScSummary *s, const ScLowerInput *in, guint k)
 {
   ScClassSummary *const c = &s->classes[k];
   const guint32 rank = in->fold->representative[k];
@@ -67,6 +68,13 @@ summarise_class (ScSummary *s, const ScLowerInput *in, const ScSegments *segment
   c->gpu = gpu->index;
   c->device = sc_fabric_node_type (in->fabric, rank)->device;
   c->params = in->sizes->params[c->stage] + in->sizes->experts[c->stage];
+}
+
+static void
+summarise_class (ScSummary *s, const ScLowerInput *in, const ScSegments *segments, guint k)
+{
+  ScClassSummary *const c = &s->classes[k];
+  describe_class (s, in, k);
   sc_segments_sum (segments, k, c->begin, c->begin + s->step, c->time);
   c->time[SC_TIME_BUBBLE] += MAX (c->begin + s->step - s->trace->end, 0);
 }
@@ -80,20 +88,30 @@ tells_more (const ScClassSummary *a, const ScClassSummary *b)
   return a->time[SC_TIME_BUBBLE] + a->time[SC_TIME_LATE_PEER] < b->time[SC_TIME_BUBBLE] + b->time[SC_TIME_LATE_PEER];
 }
 
-/* Each stage as the class of it shows it that finishes last. */
 static void
-summarise_stages (ScSummary *s, const ScLowerInput *in)
+count_layers (ScSummary *s, const ScLowerInput *in)
 {
   const ScPlan *const p = &in->workload->plan;
   s->n_stages = p->pp;
   s->stages = g_new0 (ScStageSummary, p->pp);
   for (guint z = 0; z < p->pp; z++)
     {
-      ScStageSummary *const stage = &s->stages[z];
-      stage->stage = z;
-      stage->class_id = SC_NONE;
+      s->stages[z].stage = z;
+      s->stages[z].class_id = SC_NONE;
       for (guint chunk = 0; chunk < sc_plan_chunks (p); chunk++)
-        stage->layers += in->sizes->layers[sc_plan_stage (p, z, chunk)];
+        s->stages[z].layers += in->sizes->layers[sc_plan_stage (p, z, chunk)];
+    }
+}
+
+/* Each stage as the class of it shows it that finishes last. */
+static void
+summarise_stages (ScSummary *s, const ScLowerInput *in)
+{
+  const ScPlan *const p = &in->workload->plan;
+  count_layers (s, in);
+  for (guint z = 0; z < p->pp; z++)
+    {
+      ScStageSummary *const stage = &s->stages[z];
       for (guint k = 0; k < s->n_classes; k++)
         if (s->classes[k].stage == z && (stage->class_id == SC_NONE || tells_more (&s->classes[k], &s->classes[stage->class_id])))
           stage->class_id = k;
@@ -113,7 +131,6 @@ summarise_rates (ScSummary *s, const ScLowerInput *in)
 {
   const ScWorkload *const w = in->workload;
   const double step_s = sc_time_to_s (s->step), sequences = w->plan.global_batch;
-  s->tokens_per_step = sequences * w->seq;
   s->tokens_per_s = s->tokens_per_step / step_s;
   s->tokens_per_s_per_gpu = s->tokens_per_s / s->gpus;
   s->model_flops_half = sc_packed_train_flops (w, sequences, SC_FLOPS_HALF);
@@ -279,8 +296,9 @@ summarise_assumptions (ScSummary *s, const ScLowerInput *in)
   g_ptr_array_add (s->assumptions, g_strdup ("memory in the order of the program; reserved: PyTorch's caching allocator; NCCL buffers: estimated from channel counts"));
 }
 
-ScSummary *
-sc_summarise (const ScLowerInput *in, ScLowered *lowered, ScTrace *trace, double memory_margin, ScMemoryDepth depth)
+/* Sizes, and the tapes. */
+static ScSummary *
+summary_new (const ScLowerInput *in, ScLowered *lowered, double memory_margin)
 {
   ScSummary *const s = g_new0 (ScSummary, 1);
   s->topology = in->fabric->topology;
@@ -289,14 +307,33 @@ sc_summarise (const ScLowerInput *in, ScLowered *lowered, ScTrace *trace, double
   s->nodes = in->fabric->n_nodes;
   s->params = sc_model_params (&in->workload->model, in->workload->seq);
   s->microbatches = sc_workload_microbatches (in->workload);
+  s->tokens_per_step = (double) in->workload->plan.global_batch * in->workload->seq;
   s->memory_margin = memory_margin;
-  s->program = g_steal_pointer (&lowered->program);
-  s->labels = g_steal_pointer (&lowered->labels);
   s->tapes = g_steal_pointer (&lowered->tapes);
-  s->orders = g_steal_pointer (&lowered->orders);
-  s->trace = trace;
   s->n_classes = in->fold->n_classes;
   s->classes = g_new0 (ScClassSummary, s->n_classes);
+  return s;
+}
+
+ScSummary *
+sc_summarise_space (const ScLowerInput *in, ScLowered *lowered, double memory_margin, ScMemoryDepth depth)
+{
+  ScSummary *const s = summary_new (in, lowered, memory_margin);
+  for (guint k = 0; k < s->n_classes; k++)
+    describe_class (s, in, k);
+  count_layers (s, in);
+  sc_summarise_memory (s, in, depth);
+  return s;
+}
+
+ScSummary *
+sc_summarise (const ScLowerInput *in, ScLowered *lowered, ScTrace *trace, double memory_margin, ScMemoryDepth depth)
+{
+  ScSummary *const s = summary_new (in, lowered, memory_margin);
+  s->program = g_steal_pointer (&lowered->program);
+  s->labels = g_steal_pointer (&lowered->labels);
+  s->orders = g_steal_pointer (&lowered->orders);
+  s->trace = trace;
   find_step (s, &in->workload->plan);
   g_autoptr (ScSegments) segments = sc_segments_new (s->program, trace, trace->end);
   for (guint k = 0; k < s->n_classes; k++)

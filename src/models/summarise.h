@@ -8,3 +8,6 @@
 
 /* Takes program, tapes and labels out of @lowered, and @trace.  @memory_margin: see ScSummary. */
 ScSummary *sc_summarise (const ScLowerInput *input, ScLowered *lowered, ScTrace *trace, double memory_margin, ScMemoryDepth depth);
+
+/* Sizes and memory alone, of a step that was lowered and not simulated: sc_forecast_memory().  Takes the tapes out of @lowered. */
+ScSummary *sc_summarise_space (const ScLowerInput *input, ScLowered *lowered, double memory_margin, ScMemoryDepth depth);
