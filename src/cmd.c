@@ -26,7 +26,7 @@ G_DEFINE_QUARK (sc - cmd - error - quark, sc_cmd_error)
 const ScCommand *const *
 sc_command_all (void)
 {
-  static const ScCommand *const commands[] = { &sc_cmd_run,  &sc_cmd_comm, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list,
+  static const ScCommand *const commands[] = { &sc_cmd_run, &sc_cmd_fit, &sc_cmd_comm, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list,
                                                &sc_cmd_validate, &sc_cmd_calibrate, NULL };
   return commands;
 }
@@ -38,7 +38,7 @@ sc_status_all (guint *ret_n)
 {
   static const ScStatusRow rows[] = {
     { SC_STATUS_OK, "all went well" },
-    { SC_STATUS_CONDITION, "a requested condition failed (--require-fit, --check)" },
+    { SC_STATUS_CONDITION, "a requested condition failed (fit, --require-fit, --check)" },
     { SC_STATUS_USAGE, "wrong usage: unknown command or option, or a --set that cannot be" },
     { SC_STATUS_DATA, "bad data: an input that is not valid, or two that do not go together" },
     { SC_STATUS_NO_INPUT, "no such input" },
@@ -172,6 +172,8 @@ sc_inputs_clear (ScInputs *inputs)
   g_clear_pointer (&inputs->device, g_free);
   g_clear_pointer (&inputs->topology, sc_topology_free);
   g_clear_pointer (&inputs->workload, sc_workload_free);
+  g_clear_pointer (&inputs->workload_file, g_free);
+  g_clear_pointer (&inputs->workload_text, g_free);
 }
 
 gboolean
@@ -197,7 +199,10 @@ sc_inputs_read (ScInputs *inputs, int argc, char **argv, GError **error)
   inputs->topology = sc_topology_load (topology, inputs->set, inputs->device, error);
   if (inputs->topology == NULL)
     return FALSE;
-  inputs->workload = sc_workload_load (workload, inputs->set, error);
+  inputs->workload_text = sc_library_load (SC_KIND_WORKLOAD, workload, &inputs->workload_file, &inputs->workload_length, error);
+  if (inputs->workload_text == NULL)
+    return FALSE;
+  inputs->workload = sc_workload_from_text (inputs->workload_file, inputs->workload_text, inputs->workload_length, inputs->set, error);
   if (inputs->workload == NULL)
     return FALSE;
   if (!sc_workload_check_topology (inputs->workload, inputs->topology, error))
@@ -206,6 +211,22 @@ sc_inputs_read (ScInputs *inputs, int argc, char **argv, GError **error)
       return FALSE;
     }
   return TRUE;
+}
+
+ScWorkload *
+sc_inputs_read_changed (const ScInputs *inputs, char **more, GError **error)
+{
+  g_autoptr (GPtrArray) set = g_ptr_array_new ();
+  for (char **one = inputs->set; one != NULL && *one != NULL; one++)
+    g_ptr_array_add (set, *one);
+  for (char **one = more; one != NULL && *one != NULL; one++)
+    g_ptr_array_add (set, *one);
+  g_ptr_array_add (set, NULL);
+  g_autoptr (ScWorkload) workload =
+      sc_workload_from_text (inputs->workload_file, inputs->workload_text, inputs->workload_length, (char **) set->pdata, error);
+  if (workload == NULL || !sc_workload_check_topology (workload, inputs->topology, error))
+    return NULL;
+  return g_steal_pointer (&workload);
 }
 
 /* ---- Output ---- */

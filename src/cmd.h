@@ -52,6 +52,7 @@ struct ScCommand
 };
 
 extern const ScCommand sc_cmd_run;
+extern const ScCommand sc_cmd_fit;
 extern const ScCommand sc_cmd_check;
 extern const ScCommand sc_cmd_list;
 extern const ScCommand sc_cmd_show;
@@ -76,6 +77,9 @@ typedef struct
   char       *device; /* --device */
   ScTopology *topology;
   ScWorkload *workload;
+  char       *workload_file; /* as messages call it, */
+  char       *workload_text; /* what is in it, */
+  gsize       workload_length;
 } ScInputs;
 
 void sc_inputs_clear (ScInputs *inputs);
@@ -91,6 +95,9 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (ScInputs, sc_inputs_clear)
 /* Reads and checks @argv[1] = TOPOLOGY and @argv[2] = WORKLOAD, paths or names of shipped ones; without arguments the
  * built-in example.  Checks also that the two go together. */
 gboolean sc_inputs_read (ScInputs *inputs, int argc, char **argv, GError **error);
+
+/* The workload once more, with @more (NULL-ended, as --set writes it) on top of what --set says; checked as the first time. */
+ScWorkload *sc_inputs_read_changed (const ScInputs *inputs, char **more, GError **error);
 
 /* Replaces @path by @text in one step (temporary file, rename); devices and pipes are written to as they are. */
 gboolean sc_write_file (const char *path, const char *text, gsize length, GError **error);

@@ -904,9 +904,9 @@ sc_workload_from_json_hf (ScJson *json, ScHfConfig **ret_hf, GError **error)
 }
 
 ScWorkload *
-sc_workload_load (const char *argument, char **set, GError **error)
+sc_workload_from_text (const char *file, const char *text, gsize length, char **set, GError **error)
 {
-  g_autoptr (ScJson) json = sc_library_load_json (SC_KIND_WORKLOAD, argument, error);
+  g_autoptr (ScJson) json = sc_json_parse (file, text, length, error);
   if (json == NULL)
     return NULL;
   if (sc_hf_config_is (json))
@@ -918,4 +918,13 @@ sc_workload_load (const char *argument, char **set, GError **error)
   if (!sc_override_apply (json, SC_OVERRIDE_WORKLOAD, set, error))
     return NULL;
   return sc_workload_from_json (json, error);
+}
+
+ScWorkload *
+sc_workload_load (const char *argument, char **set, GError **error)
+{
+  g_autofree char *file = NULL;
+  gsize length = 0;
+  g_autofree char *text = sc_library_load (SC_KIND_WORKLOAD, argument, &file, &length, error);
+  return text != NULL ? sc_workload_from_text (file, text, length, set, error) : NULL;
 }

@@ -17,6 +17,9 @@ extern const ScFieldTable sc_zero_table;                                      /*
  * or cp are and the file has both, the file's gpus stay and dp follows. */
 ScWorkload *sc_workload_load (const char *argument, char **set, GError **error);
 
+/* The same of a file that was read: @file is what messages call it. */
+ScWorkload *sc_workload_from_text (const char *file, const char *text, gsize length, char **set, GError **error);
+
 ScWorkload *sc_workload_from_json (ScJson *json, GError **error);
 
 /* The same.  *ret_hf (may be NULL): the file that "hf_config" of the model names, NULL where there is none; yours. */

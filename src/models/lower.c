@@ -539,7 +539,9 @@ lower_class (Lower *l, guint32 class_id, GPtrArray *tapes)
   put_finish (l);
   put_weight_casts (l);
   sc_lower_data_end (l);
-  if (!l->in->apart)
+  if (l->in->tapes_only)
+    sc_program_drop_ops (l->p);
+  else if (!l->in->apart)
     sc_program_share_ops (l->p);
 }
 
@@ -735,7 +737,7 @@ sc_lower (const ScLowerInput *in)
       if (l.needs->len > 0) /* only these are asked for now: which algorithms calls take is the same at any level of detail */
         l.in = &coarse;
       lower_class (&l, c, ret->tapes);
-      if (c == 0) /* the others are about as long, and those of one stage mostly share their ops */
+      if (c == 0 && !in->tapes_only) /* the others are about as long, and those of one stage mostly share their ops */
         sc_program_reserve (l.p, (guint32) MIN ((guint64) l.p->ops->len * MIN (n_classes, l.plan->pp + 1) * 21 / 20, SC_NONE / 2));
     }
 

@@ -179,6 +179,13 @@ sc_program_add_op (ScProgram *p, ScOpKind kind, guint8 stream, guint16 tag, guin
   return op;
 }
 
+void
+sc_program_drop_ops (ScProgram *p)
+{
+  g_assert (p->actors->len > 0);
+  g_array_set_size (p->ops, g_array_index (p->actors, ScActor, p->actors->len - 1).first_stored);
+}
+
 /* ---- actors that do the same share their ops ---- */
 
 static gboolean

@@ -155,6 +155,9 @@ ScOp *sc_program_add_op (ScProgram *p, ScOpKind kind, guint8 stream, guint16 tag
  * all that readers see of them, stay as they were.  No op may wait for an event of another actor.  TRUE if it shares. */
 gboolean sc_program_share_ops (ScProgram *p);
 
+/* Forgets the ops of the actor that was added last: for those who want what is written beside them.  The program cannot be run. */
+void sc_program_drop_ops (ScProgram *program);
+
 /* From the place where an op of @actor is stored to its id; wraps. */
 static inline guint32
 sc_actor_shift (const ScActor *actor)

@@ -1,0 +1,1 @@
+stepcast fit dgx-h100-superpod llama3-405b --quick
