@@ -17,6 +17,9 @@ static const ScRowFramework frameworks[] = {
   { "megatron-core", WHATEVER, .name = "megatron-core", .version = "core", .year = 2025, .why = "" },
   { "nemo", WHATEVER, .name = "megatron-core", .version = "core", .year = 2024, .why = "NeMo's layers are the core's" },
   { "megatron-bridge", WHATEVER, .name = "megatron-core", .version = "core", .year = 2025, .why = "its layers are the core's" },
+  { "megatron-deepspeed", .until = 2021, WHATEVER, .name = "megatron-deepspeed", .version = "2021", .year = 2021, .why = "DeepSpeed before 0.5" },
+  { "megatron-deepspeed", .gpu = "v100-", WHATEVER, .name = "megatron-deepspeed", .version = "2021", .year = 2021,
+    .why = "V100, without a date: DeepSpeed before 0.5 (August 2021), when such clusters were being replaced" },
   { "megatron-deepspeed", WHATEVER, .name = "megatron-deepspeed", .version = "2022", .year = 2022, .why = "" },
   { "deepspeed", UNFUSED, .name = "megatron-deepspeed", .version = "2022", .year = 2021, .why = "DeepSpeed's examples of then train Megatron's layers" },
   { "deepspeed", WHATEVER, .name = "deepspeed", .version = "2023", .year = 2023, .why = "" },
@@ -56,7 +59,7 @@ static gboolean
 fits (const ScRowFramework *rule, const ScRowSoftware *software)
 {
   const gboolean dated = rule->since > 0 || rule->until > 0;
-  return g_ascii_strcasecmp (rule->framework, software->framework) == 0
+  return g_ascii_strcasecmp (rule->framework, software->framework) == 0 && (rule->gpu == NULL || (software->gpu != NULL && g_str_has_prefix (software->gpu, rule->gpu)))
          && (!dated || (software->year > 0 && software->year >= rule->since && (rule->until == 0 || software->year <= rule->until)))
          && (rule->unfused == ANY || rule->unfused == software->unfused) && (rule->compiled == ANY || rule->compiled == software->compiled);
 }

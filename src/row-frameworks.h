@@ -11,6 +11,7 @@ typedef struct
 {
   const char *framework;    /* word of the row, not NULL */
   guint       year;         /* of the software: of its version, its paper, its title; 0: not known */
+  const char *gpu;          /* or NULL */
   gboolean    unfused;      /* attention is stated to be unfused */
   gboolean    hopper;       /* Hopper or later */
   int         compiled;     /* torch.compile: 1, 0, -1: not said */
@@ -19,6 +20,7 @@ typedef struct
 typedef struct
 {
   const char *framework;    /* word of rows */
+  const char *gpu;          /* how its name begins; NULL: any */
   guint       since, until; /* years; 0: any.  A row whose year is not known fits no rule that asks for one */
   int         unfused;      /* 1, 0, -1: any */
   int         compiled;

@@ -311,7 +311,7 @@ framework_of (const ScRow *row, const cJSON *plan, guint *ret_year)
 {
   const cJSON *const compiled = sc_row_at (sc_row_at (plan, "extra"), "torch_compile");
   *ret_year = sc_row_year (row);
-  const ScRowSoftware software = { .framework = row->framework, .year = *ret_year,
+  const ScRowSoftware software = { .framework = row->framework, .year = *ret_year, .gpu = row->cluster.gpu,
                                    .unfused = g_strcmp0 (sc_row_text_at (plan, "attention"), "unfused") == 0,
                                    .compiled = cJSON_IsBool (compiled) ? cJSON_IsTrue (compiled) : -1 };
   const ScRowFramework *const found = row->framework != NULL ? sc_row_framework_find (&software) : NULL;

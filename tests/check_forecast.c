@@ -198,7 +198,11 @@ static void
 check_memory (const ScSummary *s)
 {
   const ScPlan *const p = &s->workload->plan;
-  const ScStateBytes each = sc_sharding_states (sc_sharding_row (p->sharding), 8, p->dtype, p->grad_dtype, p->dp * p->cp);
+  const ScShardingRow *const row = sc_sharding_of (p->sharding, s->workload->framework);
+  const gboolean engine = sc_sharding_has_pipeline_engine (row, s->workload->framework);
+  const double logits = 2.0 * p->micro_batch * s->workload->seq / p->cp * s->workload->model.vocab / p->tp; /* in buffers of the last stage */
+  const double narrow = sc_sharding_keeps_narrow (row, p, s->workload->framework) ? 2 : 0;
+  const ScStateBytes each = sc_sharding_states (row, 8, p->dtype, p->grad_dtype, p->dp * p->cp);
   for (guint k = 0; k < s->n_classes; k++)
     {
       const ScClassSummary *const c = &s->classes[k];
@@ -229,7 +233,8 @@ check_memory (const ScSummary *s)
         {
           const double params = (double) c->params;
           const double want = i == SC_MEM_WEIGHTS ? params * each.weights
-                              : i == SC_MEM_GRADS ? params * each.grads
+                              : i == SC_MEM_GRADS ? params * (each.grads + narrow)
+                              : i == SC_MEM_LOGITS ? (engine && c->stage == p->pp - 1 ? logits : 0)
                               : i == SC_MEM_OPTIMIZER ? params * each.optimizer : 0;
           ck_assert_msg (left[i] == llround (want), "class %u: %" G_GINT64_FORMAT " bytes of %s left, expected %.0f", k,
                          left[i], sc_mem_kind_name ((ScMemKind) i), want);

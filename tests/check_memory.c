@@ -343,6 +343,36 @@ START_TEST (nccl_buffers_grow_with_the_communicators_of_a_rank)
 }
 END_TEST
 
+/* Until release 2.21 all algorithms were connected at once: ring and tree of all 24 channels, two peers each; over the network six buffers. */
+START_TEST (communicators_of_old_releases_hold_more)
+{
+  const guint64 channel = 9633792;
+  g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 4 });
+  g_autoptr (ScWorkload) w = fix_workload ((FixPlan) { .tp = 8, .layers = 1 });
+  g_autoptr (ScLayout) l = sc_layout_new (w);
+  guint64 late = 0;
+  static const guint releases[] = { 2022, 2023, 2021, 2014 };
+  for (guint i = 0; i < G_N_ELEMENTS (releases); i++)
+    {
+      t->collectives = releases[i];
+      g_autoptr (ScFabric) f = sc_fabric_new (t, 8, NULL);
+      const guint64 bytes = sc_memory_nccl (l, f, 3);
+      ck_assert_uint_eq (bytes % channel, 0);
+      if (releases[i] >= 2022)
+        late = bytes;
+      else
+        ck_assert_uint_eq (bytes, late / 16 * 48); /* of as many communicators */
+    }
+  /* DeepSpeed's pipelines: as many again of tensor-parallel ranks, of pipelines and of models */
+  g_autoptr (ScWorkload) pipelines = fix_workload ((FixPlan) { .tp = 8, .pp = 2, .layers = 2 });
+  t->collectives = 2014;
+  g_autoptr (ScFabric) f16 = sc_fabric_new (t, 16, NULL);
+  ck_assert_uint_eq (sc_memory_nccl_grid (pipelines, f16, 3), 0);
+  pipelines->framework = sc_framework_find ("megatron-deepspeed", NULL);
+  ck_assert_uint_eq (sc_memory_nccl_grid (pipelines, f16, 3), (48 + 24 + 24) * channel);
+}
+END_TEST
+
 static Suite *
 memory_suite (void)
 {
@@ -361,6 +391,7 @@ memory_suite (void)
   tcase_add_test (device, reserved_memory_is_a_little_more_in_whole_segments);
   tcase_add_test (device, verdicts_turn_at_the_margin_and_at_the_capacity);
   tcase_add_test (device, nccl_buffers_grow_with_the_communicators_of_a_rank);
+  tcase_add_test (device, communicators_of_old_releases_hold_more);
   suite_add_tcase (s, device);
   return s;
 }

@@ -54,6 +54,25 @@ static const ScFramework megatron_lm_2022 = {
   .fp32_main_grads = TRUE,
 };
 
+static const ScFramework megatron_deepspeed_2021 = {
+  .name = "megatron-deepspeed",
+  .version = "2021",
+  .summary = "Megatron-DeepSpeed before DeepSpeed 0.5: ZeRO 1 is a class of its own, which scatters a flat copy of all gradients",
+  .source = "deepspeed/runtime/zero/stage1.py; the rest as 2022",
+  .host_forward_s = HOST_FORWARD_S,
+  .host_backward_s = HOST_BACKWARD_S,
+  .host_p2p_s = HOST_P2P_2021_S,
+  .fused_gelu = TRUE,
+  .fused_dropout_add = TRUE,
+  .fused_softmax = TRUE,
+  .optimizer_bytes_per_param = 60,
+  .optimizer_unscales = TRUE,
+  .buckets = SC_BUCKETS_DEEPSPEED,
+  .zero1_lays_out = TRUE,
+  .pipeline_engine = TRUE,
+  .fp32_main_grads = TRUE,
+};
+
 static const ScFramework megatron_deepspeed_2022 = {
   .name = "megatron-deepspeed",
   .version = "2022",
@@ -70,6 +89,7 @@ static const ScFramework megatron_deepspeed_2022 = {
   .optimizer_unscales = TRUE,
   .buckets = SC_BUCKETS_DEEPSPEED,
   .zero_all_reduces = TRUE, /* of its bf16 optimizer; that for fp16 of that time reduced to owners (plan.zero.all_reduce false) */
+  .pipeline_engine = TRUE,
   .fp32_main_grads = TRUE,
 };
 
@@ -276,7 +296,7 @@ sc_flash_rate (ScFlash flash, gboolean hopper, gboolean backward)
 }
 
 static const ScFramework *const frameworks[] = {
-  &megatron_lm_2021, &megatron_lm_2022,  &megatron_deepspeed_2022, &megatron_core, &pytorch_eager,  &fsdp1_eager,
+  &megatron_lm_2021, &megatron_lm_2022, &megatron_deepspeed_2021, &megatron_deepspeed_2022, &megatron_core, &pytorch_eager,  &fsdp1_eager,
   &torchtitan_eager, &torchtitan_compiled, &llm_foundry,           &deepspeed_2023, &nanotron_2024, NULL,
 };
 

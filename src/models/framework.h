@@ -67,9 +67,11 @@ typedef struct
   guint    fsdp;               /* generation of PyTorch's FSDP: 1, or 2 (also where there is none) */
   gboolean fsdp_keeps_last;    /* the last layer stays gathered between forward and backward, which would gather it at once */
   gboolean zero_all_reduces;   /* ZeRO 1 and 2 sum gradients whole on every rank */
+  gboolean zero1_lays_out;     /* ZeRO 1 lays out a flat copy of all gradients before it scatters them */
 
   /* memory */
   ScActivations activations;   /* saved tensors can live in host memory until backward */
+  gboolean pipeline_engine;    /* DeepSpeed's: groups of its own beside Megatron's; logits stay in a buffer until the next micro-batch's take their place */
   gboolean fp32_main_grads;    /* a contiguous gradient buffer lives for the whole run */
 } ScFramework;
 

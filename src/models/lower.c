@@ -402,6 +402,8 @@ put_states (Lower *l)
     sc_lower_put_state (l, SC_TAPE_LAZY, SC_MEM_OPTIMIZER, dense * each.optimizer + experts * expert.optimizer, "optimizer states");
   const ScLayerShape shape = sc_layer_shape (l->in->workload, NULL);
   sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_COMM, sc_user_buffer_bytes (&shape), "user buffers");
+  if (sc_sharding_has_pipeline_engine (l->sharding, l->in->workload->framework) && l->at.pp == p->pp - 1) /* pipe_buffers['outputs'] of deepspeed/runtime/pipe/engine.py */
+    sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_LOGITS, shape.tokens * l->in->workload->model.vocab / p->tp * shape.act_bytes, "logits of the micro-batch before");
 }
 
 static void

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* memory.c - the curve's peak and the layers around it. */
 #include "models/memory.h"
+#include "models/nccl.h"
 #include <stdlib.h>
 
 /* By time; at one instant frees before allocations, then program order. */
@@ -203,20 +204,52 @@ sc_memory_reserved (guint64 allocated)
 #define NCCL_CHANNELS_NET     4 /* of one that crosses nodes, per GPU, assumed */
 #define NCCL_CHANNELS_P2P     2 /* of a pair */
 
+/* Up to release 2.21 a communicator connects for every algorithm when it is made, in all of its channels; since then as calls need it
+ * (NCCL_RUNTIME_CONNECT, release notes of 2.22).  Inside a node the tree is the ring without its end, used both ways: two peers to receive from.  To
+ * others a ring sends and receives, and so does a tree with, in the mean, two peers; either way the network needs a buffer. */
+#define NCCL_CONNECTS_LATE  2022
+#define NCCL_PEERS_INSIDE   2u
+#define NCCL_BUFFERS_ACROSS (2 + 2 * 2)
+
+/* How many times the buffers of one channel to one peer. */
+static guint64
+nccl_buffers (const ScComm *c, gboolean inside, const ScLibrary *library)
+{
+  const gboolean early = library->version != NULL && sc_nccl_version_number (library->version) < NCCL_CONNECTS_LATE;
+  if (c->n == 2 && c->kind != SC_COMM_DP && c->kind != SC_COMM_TP)
+    return NCCL_CHANNELS_P2P;
+  if (!early)
+    return inside ? NCCL_CHANNELS_NVLINK : NCCL_CHANNELS_NET;
+  return inside ? (guint64) sc_nccl_channels (library) * MIN (c->n - 1, NCCL_PEERS_INSIDE) : NCCL_CHANNELS_NET * NCCL_BUFFERS_ACROSS;
+}
+
 guint64
 sc_memory_nccl (const ScLayout *layout, const ScFabric *fabric, guint32 rank)
 {
-  guint64 channels = 0;
+  const ScLibrary library = sc_nccl_library (fabric, rank);
+  guint64 buffers = 0;
   for (guint32 i = layout->rank_first[rank]; i < layout->rank_first[rank + 1]; i++)
     {
       const ScComm *const c = &layout->comms[layout->of_rank[i]];
       const guint32 *const m = layout->members + c->first;
       const gboolean inside = fabric->domain[fabric->gpus[m[0]].node] == fabric->domain[fabric->gpus[m[c->n - 1]].node];
-      channels += c->n == 2 && c->kind != SC_COMM_DP && c->kind != SC_COMM_TP ? NCCL_CHANNELS_P2P
-                  : inside                                                     ? NCCL_CHANNELS_NVLINK
-                                                                                : NCCL_CHANNELS_NET;
+      buffers += nccl_buffers (c, inside, &library);
     }
-  return channels * NCCL_CHANNEL_BYTES;
+  return buffers * NCCL_CHANNEL_BYTES;
+}
+
+/* PipelineParallelGrid (deepspeed/runtime/pipe/topology.py) makes groups of its own: of the tensor-parallel ranks ("slice", to part boundary
+ * tensors), of a pipeline's, and of a model's, which agree on overflows and norms. */
+guint64
+sc_memory_nccl_grid (const ScWorkload *workload, const ScFabric *fabric, guint32 rank)
+{
+  const ScPlan *const p = &workload->plan;
+  const ScLibrary library = sc_nccl_library (fabric, rank);
+  const ScComm groups[] = { { .kind = SC_COMM_TP, .n = p->tp }, { .kind = SC_COMM_DP, .n = p->pp }, { .kind = SC_COMM_DP, .n = p->tp * p->pp } };
+  guint64 buffers = 0;
+  for (guint i = 0; i < (workload->framework->pipeline_engine && p->pp > 1 ? G_N_ELEMENTS (groups) : 0); i++)
+    buffers += groups[i].n > 1 ? nccl_buffers (&groups[i], groups[i].kind == SC_COMM_TP, &library) : 0;
+  return buffers * NCCL_CHANNEL_BYTES;
 }
 
 ScVerdict

@@ -35,5 +35,8 @@ guint64 sc_memory_reserved (guint64 allocated);
 /* Buffers that NCCL holds on @rank for the communicators it is a member of (MODELLING 3.9): an estimate. */
 guint64 sc_memory_nccl (const ScLayout *layout, const ScFabric *fabric, guint32 rank);
 
+/* The same for communicators that no call of the step runs on, of frameworks that make some. */
+guint64 sc_memory_nccl_grid (const ScWorkload *workload, const ScFabric *fabric, guint32 rank);
+
 #define SC_MEMORY_DEFAULT_MARGIN 0.05 /* share of the capacity below which free memory is a risk */
 ScVerdict sc_memory_verdict (guint64 device_bytes, guint64 capacity, double margin);

@@ -252,6 +252,12 @@ sc_nccl_library (const ScFabric *fabric, guint32 gpu)
                        .nvls = type->nvls, .sharp = topology->sharp };
 }
 
+double
+sc_nccl_channels (const ScLibrary *library)
+{
+  return library->gpu != NULL ? library->gpu->kernels : 0;
+}
+
 /* ---- its choice ---- */
 
 #define NVLS_HEADS 8 /* channels of the NVLS graph */

@@ -58,3 +58,6 @@ void sc_nccl_time (ScCollChoice *choice, ScCollKind kind, const ScGroupShape *sh
  * over GPUs of one node. */
 double sc_nccl_blocks (const ScCollChoice *choice, ScCollKind kind, const ScGroupShape *shape, double bytes);
 double sc_nccl_most_blocks (const ScGroupShape *shape);
+
+/* Channels that a communicator opens over GPUs of one node; 0: no library. */
+double sc_nccl_channels (const ScLibrary *library);

@@ -27,6 +27,49 @@ const ScShardingRow sc_sharding_none = {
   .steps = &none_steps,
 };
 
+/* DeepSpeed's FP16_Optimizer (deepspeed/runtime/fp16/fused_optimizer.py): a step casts each gradient to fp32, then flattens what it has; its
+ * own are dropped behind it. */
+static double
+fp32_bytes (const Lower *l)
+{
+  const gboolean casts = l->plan->dtype != SC_DTYPE_FP32 && l->plan->grad_dtype != SC_DTYPE_FP32 && !sc_lower_offloads_optimizer (l);
+  return casts ? 4 * ((double) l->in->sizes->params[l->at.pp] + (double) l->in->sizes->experts[l->at.pp]) : 0;
+}
+
+static void
+deepspeed_before_optimizer (Lower *l)
+{
+  sc_bucket_before_optimizer (l);
+  sc_lower_put_tensor (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, fp32_bytes (l), "gradients, fp32");
+  sc_lower_put_tensor (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, fp32_bytes (l), "gradients, fp32 and flat");
+  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, -fp32_bytes (l));
+}
+
+static void
+deepspeed_after_optimizer (Lower *l)
+{
+  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, -fp32_bytes (l));
+}
+
+static const ScShardingSteps deepspeed_steps = {
+  .by_units = sc_bucket_by_units,
+  .by_products = sc_bucket_by_products,
+  .before_unit = sc_bucket_before_unit,
+  .before_product = sc_bucket_before_product,
+  .after_unit = sc_bucket_after_unit,
+  .after_slot = sc_bucket_after_slot,
+  .before_optimizer = deepspeed_before_optimizer,
+  .after_optimizer = deepspeed_after_optimizer,
+  .reduce = ddp_reduce,
+};
+
+const ScShardingRow sc_sharding_deepspeed = {
+  .name = "none",
+  .summary = "The same in DeepSpeed, whose step casts 16-bit gradients to fp32 and flattens them",
+  .source = "deepspeed/runtime/engine.py (buffered_allreduce_fallback), deepspeed/runtime/fp16/fused_optimizer.py",
+  .steps = &deepspeed_steps,
+};
+
 /* DistributedDataParallel copies gradients into buckets of its own, which live as long as it does (gradient_as_bucket_view is off). */
 static void
 ddp_begin (Lower *l)

@@ -30,25 +30,77 @@ zero_gather (Lower *l, ScStreamKind stream, const Bucket *b)
                       "parameters");
 }
 
-/* Gradients wait in a buffer of the bucket's size, or in two that take turns beside compute; a larger tensor goes without. */
+static double
+params_of (const Lower *l)
+{
+  return (double) l->in->sizes->params[l->at.pp] + (double) l->in->sizes->experts[l->at.pp];
+}
+
+static gboolean
+keeps_narrow (const Lower *l)
+{
+  return sc_sharding_keeps_narrow (l->sharding, l->plan, l->in->workload->framework);
+}
+
+/* Elements of the largest tensor of a stage: its table of tokens, or a matrix of its MLPs. */
+static double
+largest_params (const Lower *l)
+{
+  const ScModel *const m = &l->in->workload->model;
+  const double table = l->at.pp == 0 || l->at.pp == l->plan->pp - 1 ? m->vocab : 0, ffn = (double) m->ffn * (m->gated_mlp ? 2 : 1);
+  return MAX (table, ffn) * m->hidden / l->plan->tp;
+}
+
+/* Behind each backward every gradient is cast before it is added (update_hp_grads()). */
+static void
+zero1_after_slot (Lower *l, const ScSlot *slot, gboolean last)
+{
+  if (keeps_narrow (l) && slot->pass != SC_PASS_FORWARD)
+    {
+      sc_lower_put_tensor (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, 4 * largest_params (l), "gradient, cast");
+      sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, -4 * largest_params (l));
+    }
+  sc_bucket_after_slot (l, slot, last);
+}
+
+/* Stage 1 before it became a case of stage 2 (deepspeed/runtime/zero/stage1.py): all gradients are laid out flat by their owners, then scattered
+ * in pieces, which torch.distributed.reduce_scatter() copies once more into one. */
+static gboolean
+lays_out (const Lower *l)
+{
+  return l->in->workload->framework->zero1_lays_out && !l->sharding->grads;
+}
+
+/* Gradients wait in a buffer of the bucket's size, whatever there is (ipg_buffer), or in two that take turns beside compute; a larger tensor
+ * goes without.  Those of bf16 are flattened as they are. */
 static double
 buffer_bytes (const Lower *l)
 {
   guint64 most = 0;
   for (guint i = 0; i < l->buckets->len; i++)
     most = MAX (most, g_array_index (l->buckets, Bucket, i).params);
-  return (double) MIN (most, l->plan->bucket_params) * sc_dtype_bytes (l->plan->grad_dtype) * (l->plan->overlap_grad ? 2 : 1);
+  const double element = sc_dtype_bytes (l->plan->grad_dtype), bucket = (double) l->plan->bucket_params;
+  if (lays_out (l))
+    return element * (params_of (l) + MIN (params_of (l), bucket));
+  return (keeps_narrow (l) ? MIN ((double) most, bucket) : bucket) * element * (l->plan->overlap_grad ? 2 : 1);
+}
+
+/* This rank's part of the gradients, @bytes each. */
+static double
+part_bytes (const Lower *l, double bytes)
+{
+  if (l->plan->grad_dtype == SC_DTYPE_FP32 || sc_lower_offloads_optimizer (l))
+    return 0;
+  return bytes
+         * ((double) l->in->sizes->params[l->at.pp] / sc_plan_data_ranks (l->plan)
+            + (double) l->in->sizes->experts[l->at.pp] / sc_plan_expert_data_ranks (l->plan));
 }
 
 /* The step is taken on fp32 gradients: a copy of this rank's part. */
 static double
 copy_bytes (const Lower *l)
 {
-  if (l->plan->grad_dtype == SC_DTYPE_FP32 || sc_lower_offloads_optimizer (l))
-    return 0;
-  return 4.0
-         * ((double) l->in->sizes->params[l->at.pp] / sc_plan_data_ranks (l->plan)
-            + (double) l->in->sizes->experts[l->at.pp] / sc_plan_expert_data_ranks (l->plan));
+  return part_bytes (l, 4);
 }
 
 /* Is anything reduced before the last backward is done? */
@@ -61,20 +113,25 @@ reduces_early (const Lower *l)
 static void
 zero_begin (Lower *l)
 {
+  if (keeps_narrow (l))
+    sc_lower_put_tensor (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, sc_dtype_bytes (l->plan->dtype) * params_of (l), "gradients, 16-bit");
   if (deepspeed (l) && reduces_early (l))
-    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, buffer_bytes (l));
+    sc_lower_put_tensor (l, SC_STREAM_COMPUTE, SC_MEM_COMM, buffer_bytes (l), "bucket of gradients");
 }
 
 static void
 zero_before_optimizer (Lower *l)
 {
   if (deepspeed (l) && !reduces_early (l))
-    sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, buffer_bytes (l));
+    sc_lower_put_tensor (l, SC_STREAM_COMPUTE, SC_MEM_COMM, buffer_bytes (l), "bucket of gradients");
   sc_bucket_before_optimizer (l);
   if (!deepspeed (l))
     return;
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, -buffer_bytes (l));
-  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, copy_bytes (l));
+  const double flat = part_bytes (l, sc_dtype_bytes (l->plan->grad_dtype));
+  sc_lower_put_tensor (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, flat, "gradients, flat");
+  sc_lower_put_tensor (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, copy_bytes (l), "gradients, fp32");
+  sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, -flat);
 }
 
 /* All weights in pieces of allgather_bucket, behind the optimizer, before anything else. */
@@ -105,7 +162,7 @@ static const ScShardingSteps zero1_steps = {
   .before_unit = sc_bucket_before_unit,
   .before_product = sc_bucket_before_product,
   .after_unit = sc_bucket_after_unit,
-  .after_slot = sc_bucket_after_slot,
+  .after_slot = zero1_after_slot,
   .before_optimizer = zero_before_optimizer,
   .after_optimizer = zero_after_optimizer,
   .reduce = zero_reduce,

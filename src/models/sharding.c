@@ -4,7 +4,7 @@
 #include "models/sharding.h"
 
 static const ScShardingRow *const rows[] = {
-  &sc_sharding_none,      &sc_sharding_ddp,          &sc_sharding_zero1, &sc_sharding_zero2, &sc_sharding_zero3, &sc_sharding_distributed_optimizer,
+  &sc_sharding_none,      &sc_sharding_ddp,          &sc_sharding_deepspeed, &sc_sharding_zero1, &sc_sharding_zero2, &sc_sharding_zero3, &sc_sharding_distributed_optimizer,
   &sc_sharding_fsdp_full, &sc_sharding_fsdp_grad_op, &sc_sharding_hsdp,  NULL,
 };
 
@@ -38,6 +38,8 @@ sc_sharding_of (ScSharding sharding, const ScFramework *framework)
 {
   if (sharding == SC_SHARDING_NONE && framework != NULL && framework->buckets == SC_BUCKETS_TORCH)
     return &sc_sharding_ddp;
+  if (sharding == SC_SHARDING_NONE && framework != NULL && framework->buckets == SC_BUCKETS_DEEPSPEED)
+    return &sc_sharding_deepspeed;
   return sc_sharding_row (sharding);
 }
 

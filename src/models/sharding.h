@@ -22,14 +22,29 @@ typedef struct
   const ScShardingSteps *steps;
 } ScShardingRow;
 
-extern const ScShardingRow sc_sharding_none, sc_sharding_ddp, sc_sharding_zero1, sc_sharding_zero2, sc_sharding_zero3,
+extern const ScShardingRow sc_sharding_none, sc_sharding_ddp, sc_sharding_deepspeed, sc_sharding_zero1, sc_sharding_zero2, sc_sharding_zero3,
     sc_sharding_distributed_optimizer, sc_sharding_fsdp_full, sc_sharding_fsdp_grad_op, sc_sharding_hsdp;
 
 const ScShardingRow *const *sc_sharding_all (void); /* NULL-ended */
 const ScShardingRow *sc_sharding_row (ScSharding sharding);
 
-/* As @framework runs it: what is not sharded is PyTorch's DistributedDataParallel in some.  NULL: no framework is known. */
+/* As @framework runs it: what is not sharded is PyTorch's DistributedDataParallel in some, DeepSpeed's own in others.  NULL: no framework is known. */
 const ScShardingRow *sc_sharding_of (ScSharding sharding, const ScFramework *framework);
+
+/* Does DeepSpeed's pipeline engine run the step, be it in one stage?  It refuses stages 2 and 3 of ZeRO. */
+static inline gboolean
+sc_sharding_has_pipeline_engine (const ScShardingRow *row, const ScFramework *framework)
+{
+  return framework->pipeline_engine && !row->grads;
+}
+
+/* DeepSpeed's bf16 optimizer (deepspeed/runtime/bf16_optimizer.py): gradients of every micro-batch are added to fp32 ones, and stay, zeroed, for the
+ * next. */
+static inline gboolean
+sc_sharding_keeps_narrow (const ScShardingRow *row, const ScPlan *plan, const ScFramework *framework)
+{
+  return framework->buckets == SC_BUCKETS_DEEPSPEED && row == &sc_sharding_zero1 && plan->grad_dtype == SC_DTYPE_FP32 && plan->dtype != SC_DTYPE_FP32;
+}
 
 /* Parameters of a gradient bucket, unless the plan says so: 25 MiB of gradients in PyTorch, 5e8 in DeepSpeed, max(40e6, 1e6 dp) in Megatron. */
 guint64 sc_sharding_bucket_params (const ScPlan *plan, const ScFramework *framework);
