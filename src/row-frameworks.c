@@ -9,6 +9,8 @@
 #define WHATEVER .unfused = ANY, .compiled = ANY
 
 static const ScRowFramework frameworks[] = {
+  { "megatron-lm", .engine_since = 210, WHATEVER, .name = "megatron-core", .version = "2026", .year = 2026, .why = "Transformer Engine 2.10 or later" },
+  { "megatron-core", .engine_since = 210, WHATEVER, .name = "megatron-core", .version = "2026", .year = 2026, .why = "the same" },
   { "megatron-lm", .until = 2021, UNFUSED, .name = "megatron-lm", .version = "2021", .year = 2021, .why = "the code of 2019 to 2021" },
   { "megatron-lm", .since = 2022, UNFUSED, .name = "megatron-lm", .version = "2022", .year = 2022,
     .why = "layers with unfused attention did not change behind 2022" },
@@ -60,6 +62,7 @@ fits (const ScRowFramework *rule, const ScRowSoftware *software)
 {
   const gboolean dated = rule->since > 0 || rule->until > 0;
   return g_ascii_strcasecmp (rule->framework, software->framework) == 0 && (rule->gpu == NULL || (software->gpu != NULL && g_str_has_prefix (software->gpu, rule->gpu)))
+         && software->engine >= rule->engine_since
          && (!dated || (software->year > 0 && software->year >= rule->since && (rule->until == 0 || software->year <= rule->until)))
          && (rule->unfused == ANY || rule->unfused == software->unfused) && (rule->compiled == ANY || rule->compiled == software->compiled);
 }

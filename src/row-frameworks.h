@@ -12,6 +12,7 @@ typedef struct
   const char *framework;    /* word of the row, not NULL */
   guint       year;         /* of the software: of its version, its paper, its title; 0: not known */
   const char *gpu;          /* or NULL */
+  guint       engine;       /* release of Transformer Engine: 211 of 2.11; 0: not said */
   gboolean    unfused;      /* attention is stated to be unfused */
   gboolean    hopper;       /* Hopper or later */
   int         compiled;     /* torch.compile: 1, 0, -1: not said */
@@ -22,6 +23,7 @@ typedef struct
   const char *framework;    /* word of rows */
   const char *gpu;          /* how its name begins; NULL: any */
   guint       since, until; /* years; 0: any.  A row whose year is not known fits no rule that asks for one */
+  guint       engine_since; /* release of Transformer Engine, likewise */
   int         unfused;      /* 1, 0, -1: any */
   int         compiled;
   const char *name, *version; /* row of sc_framework_all() */

@@ -306,12 +306,24 @@ sc_row_year (const ScRow *row)
   return 0;
 }
 
+/* Release of Transformer Engine that is named beside the framework's, 211 of "TransformerEngine 2.11"; 0: none is. */
+static guint
+engine_of (const char *version)
+{
+  g_autoptr (GRegex) regex = g_regex_new ("\\bTransformer ?Engine v?(\\d)\\.(\\d\\d?)\\b", G_REGEX_CASELESS, (GRegexMatchFlags) 0, NULL);
+  g_autoptr (GMatchInfo) match = NULL;
+  if (version == NULL || !g_regex_match (regex, version, (GRegexMatchFlags) 0, &match))
+    return 0;
+  g_autofree char *major = g_match_info_fetch (match, 1), *minor = g_match_info_fetch (match, 2);
+  return (guint) (100 * g_ascii_strtoull (major, NULL, 10) + g_ascii_strtoull (minor, NULL, 10));
+}
+
 static const ScRowFramework *
 framework_of (const ScRow *row, const cJSON *plan, guint *ret_year)
 {
   const cJSON *const compiled = sc_row_at (sc_row_at (plan, "extra"), "torch_compile");
   *ret_year = sc_row_year (row);
-  const ScRowSoftware software = { .framework = row->framework, .year = *ret_year, .gpu = row->cluster.gpu,
+  const ScRowSoftware software = { .framework = row->framework, .year = *ret_year, .gpu = row->cluster.gpu, .engine = engine_of (row->version),
                                    .unfused = g_strcmp0 (sc_row_text_at (plan, "attention"), "unfused") == 0,
                                    .compiled = cJSON_IsBool (compiled) ? cJSON_IsTrue (compiled) : -1 };
   const ScRowFramework *const found = row->framework != NULL ? sc_row_framework_find (&software) : NULL;

@@ -121,6 +121,8 @@ START_TEST (frameworks_follow_from_words_date_and_attention)
   } cases[] = {
     { "megatron-lm", "unfused", "arXiv 2104.04473", "megatron-lm 2021" }, { "megatron-lm", "unfused", "arXiv 2205.05198 table 5", "megatron-lm 2022" },
     { "megatron-lm", "unfused", "", "megatron-lm 2021" },                 { "megatron-lm", "flash", "arXiv 2104.04473", "megatron-core core" },
+    { "megatron-lm', 'version': '23e00ed, TransformerEngine 2.11", "flash", "", "megatron-core 2026" },
+    { "megatron-lm', 'version': 'TransformerEngine 2.9", "flash", "", "megatron-core core" },
     { "nemo", "flash", "", "megatron-core core" },                        { "deepspeed", "unfused", "", "megatron-deepspeed 2022" },
     { "deepspeed", "flash", "", "deepspeed 2023" },                       { "Nanotron", "flash", "", "nanotron 2024" },
   };

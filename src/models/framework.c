@@ -116,6 +116,38 @@ static const ScFramework megatron_core = {
   .activations = SC_ACTIVATIONS_LAYERS,
 };
 
+/* What its libraries keep in memory is known by their sources and by SimuMax's 18 configurations on 8 B200 (SimuMax v1.2: peaks of each rank, to
+ * 10 MiB): placeholders of linear layers came with Transformer Engine 2.3, those of grouped ones with 2.10, attention's output beside the
+ * exchanged one with 2.8. */
+static const ScFramework megatron_core_2026 = {
+  .name = "megatron-core",
+  .version = "2026",
+  .summary = "The same with Transformer Engine 2.10 or later: loss in place of the logits, placeholders of gradients, workspaces in PyTorch's pool",
+  .source = "as core; Transformer Engine 2.11 pytorch/module/base.py (get_dummy_wgrad), pytorch/cross_entropy.py, pytorch/attention/dot_product_attention/"
+            "context_parallel.py; Megatron-LM core/tensor_parallel/layers.py, core/transformer/moe/moe_layer.py of 2026",
+  .host_forward_s = HOST_FORWARD_S,
+  .host_backward_s = HOST_BACKWARD_S,
+  .host_p2p_s = HOST_P2P_CORE_S,
+  .fused_bias = TRUE,
+  .fused_gelu = TRUE,
+  .fused_dropout_add = TRUE,
+  .fused_softmax = TRUE,
+  .fused_rope = TRUE,
+  .fused_loss = TRUE,
+  .loss_in_place = TRUE,
+  .a2a_whole_heads = TRUE,
+  .a2a_keeps_output = TRUE,
+  .fused_wgrad = TRUE,
+  .async_tp_backward = TRUE,
+  .optimizer_bytes_per_param = 44,
+  .fp32_main_grads = TRUE,
+  .activations = SC_ACTIVATIONS_LAYERS,
+  .placeholders = SC_PLACEHOLDERS_GROUPED,
+  .moe_holds_rows = TRUE,
+  .pool_workspaces = TRUE,
+  .keeps_gathered = TRUE,
+};
+
 /* ---- PyTorch and what is built on it ---- */
 
 /* HBM traffic of an owned parameter.  AdamW in multi-tensor kernels over fp32, one for each line of it: decay 8, first moment 12, second 8 + 16,
@@ -295,8 +327,21 @@ sc_flash_rate (ScFlash flash, gboolean hopper, gboolean backward)
     }
 }
 
+#define KIB 1024.0
+#define MIB (KIB * KIB)
+
+double
+sc_framework_workspaces (const ScFramework *framework, gboolean hopper, gboolean grouped, gboolean torch)
+{
+  /* get_cublas_workspace_size_bytes() of Transformer Engine's pytorch/module/base.py, and tex.get_num_cublas_streams() of them; aten's
+   * CublasHandlePool.cpp: 4096 KiB times 8, before Hopper 4096 times 2 and 16 times 8 */
+  const double engine = hopper ? 32 * MIB + 256 : 4 * MIB, cublas = hopper ? 32 * MIB : 8320 * KIB;
+  const guint streams = 4;
+  return framework->pool_workspaces ? engine + (grouped ? streams * engine : 0) + (torch ? cublas : 0) : 0;
+}
+
 static const ScFramework *const frameworks[] = {
-  &megatron_lm_2021, &megatron_lm_2022, &megatron_deepspeed_2021, &megatron_deepspeed_2022, &megatron_core, &pytorch_eager,  &fsdp1_eager,
+  &megatron_lm_2021, &megatron_lm_2022, &megatron_deepspeed_2021, &megatron_deepspeed_2022, &megatron_core_2026, &megatron_core, &pytorch_eager,  &fsdp1_eager,
   &torchtitan_eager, &torchtitan_compiled, &llm_foundry,           &deepspeed_2023, &nanotron_2024, NULL,
 };
 

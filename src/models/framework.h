@@ -31,10 +31,19 @@ typedef enum
   SC_ACTIVATIONS_HOOKS,  /* PyTorch's hooks on saved tensors (torchtune's OffloadActivations) */
 } ScActivations;
 
+/* Whose weights have a gradient of their own size that nobody writes, where products add to a buffer and autograd wants a tensor to hand
+ * on: kept for the whole run, one for all weights of a shape (get_dummy_wgrad() in Transformer Engine's pytorch/module/base.py). */
+typedef enum
+{
+  SC_PLACEHOLDERS_NONE,
+  SC_PLACEHOLDERS_LINEAR,  /* of linear layers */
+  SC_PLACEHOLDERS_GROUPED, /* ... of grouped ones as well */
+} ScPlaceholders;
+
 typedef struct
 {
   const char *name;    /* "megatron-lm" */
-  const char *version; /* "2021", "2022", "core"; the last row of a name is its default */
+  const char *version; /* "2021", "2022", "core", "2026"; the last row of a name is its default */
   const char *summary; /* one line for people */
   const char *source;
 
@@ -53,11 +62,13 @@ typedef struct
   gboolean fused_loss;         /* cross entropy in few passes, two small all-reduces instead of three */
   ScFlash  flash;              /* generation of its flash attention */
   gboolean eager_norm;         /* an RMSNorm is written out in tensor operations, each a kernel */
+  gboolean loss_in_place;      /* a fused loss reads 16-bit logits and leaves their gradient in their place (Transformer Engine) */
   gboolean torch_loss;         /* PyTorch's cross entropy: in fp32, or, if fused, on the 16-bit logits in place */
   gboolean fused_wgrad;        /* weight gradients accumulate inside the GEMM; else a separate add per micro-batch */
   gboolean async_tp_backward;  /* the backward TP collective runs under the weight-gradient GEMM */
   gboolean fp8_keeps_wide;     /* linear layers in 8 bits keep their inputs in 16 and cast them, and weights, at every product (torchao); else weights are cast once a step */
   gboolean a2a_whole_heads;    /* ranks that exchange heads for tokens have a KV head each: none is repeated (Transformer Engine) */
+  gboolean a2a_keeps_output;   /* attention keeps its output as it was before heads are exchanged back, beside what the projection reads */
   gboolean recompute_stops_early; /* recompute skips what only the layer's output needs (PyTorch's non-reentrant checkpoint) */
   double   optimizer_bytes_per_param; /* HBM traffic of clip, unscale and Adam per owned parameter ... */
   gboolean optimizer_unscales; /* ... division by the loss scale of fp16 is in it */
@@ -73,9 +84,17 @@ typedef struct
   ScActivations activations;   /* saved tensors can live in host memory until backward */
   gboolean pipeline_engine;    /* DeepSpeed's: groups of its own beside Megatron's; logits stay in a buffer until the next micro-batch's take their place */
   gboolean fp32_main_grads;    /* a contiguous gradient buffer lives for the whole run */
+  ScPlaceholders placeholders;
+  gboolean moe_holds_rows;     /* a layer's forward names its rows as they were before and behind each exchange, so that they stay until it ends (MoELayer.forward() in parts) */
+  gboolean pool_workspaces;    /* workspaces of its libraries are tensors of PyTorch's allocator (sc_framework_workspaces()) */
+  gboolean keeps_gathered;     /* the input of the logits is gathered into one buffer that stays (Megatron's GlobalMemoryBuffer) */
 } ScFramework;
 
 const ScFramework *const *sc_framework_all (void); /* NULL-ended */
+
+/* Bytes of workspaces in PyTorch's pool: Transformer Engine's, on one stream or, with @grouped products, on more as well, and with products of
+ * PyTorch itself (@torch) its cuBLAS handle's. */
+double sc_framework_workspaces (const ScFramework *framework, gboolean hopper, gboolean grouped, gboolean torch);
 
 /* @version NULL: the name's default.  NULL if there is no such row. */
 const ScFramework *sc_framework_find (const char *name, const char *version);

@@ -237,18 +237,21 @@ a2a_forward (Pass *p)
   else
     {
       const ScAttentionShape whole = swapped_shape (p);
+      sc_pass_born (p, HEADS_OUT);
       sc_pass_flash (p, "attention", SC_KERNEL_FLASH_FORWARD, &whole);
     }
   swap (p, "output all-to-all", sc_pass_tensor_bytes (p, PROJ_IN));
+  sc_pass_used (p, HEADS_OUT);
 }
 
-/* The output was kept where the projection reads it, so it is exchanged once more beside its gradient (published peaks of
- * SimuMax's runs with a2a have no second copy of it). */
+/* Unless the output was kept as it was before the exchange, it is exchanged once more beside its gradient. */
 static void
 a2a_backward (Pass *p)
 {
   const double keys = key_bytes (p), values = sc_pass_tensor_bytes (p, V), output = sc_pass_tensor_bytes (p, PROJ_IN), more = repeats (p);
-  swap (p, "output all-to-all", output);
+  const gboolean kept = sc_pass_tensor_bytes (p, HEADS_OUT) > 0;
+  if (!kept)
+    swap (p, "output all-to-all", output);
   swap (p, "output gradient all-to-all", output);
   sc_pass_temp (p, output);
   if (p->plan->cp_comm == SC_CP_HIERARCHICAL)
@@ -261,6 +264,8 @@ a2a_backward (Pass *p)
       const ScAttentionShape whole = swapped_shape (p);
       sc_pass_flash (p, "attention backward", SC_KERNEL_FLASH_BACKWARD, &whole);
     }
+  if (kept)
+    sc_pass_spent (p, HEADS_OUT);
   sc_pass_temp (p, -output);
   swap (p, "query gradient all-to-all", query_bytes (p));
   swap (p, "key gradient all-to-all", keys * more);

@@ -51,7 +51,15 @@ ends_pass (const ScLayerShape *shape, GArray *items, ScTimeKind time)
   Pass p = sc_pass_new (shape, items, time);
   sc_pass_wide (&p);
   p.buffers = FALSE;
+  p.keeps_gathered = p.sp && p.fw->keeps_gathered;
   return p;
+}
+
+/* Is the logits' gradient made where they are? */
+static gboolean
+loss_in_place (const Pass *p)
+{
+  return p->fw->fused_loss && (p->fw->torch_loss || p->fw->loss_in_place);
 }
 
 static double
@@ -213,7 +221,7 @@ loss_reduce (Pass *p, const char *name)
 static void
 torch_loss_forward (Pass *p, double n)
 {
-  if (p->fw->fused_loss)
+  if (loss_in_place (p))
     {
       sc_pass_operation (p, "cross entropy", SC_OP_CROSS_ENTROPY, 2 * p->e * n, 0);
       loss_reduce (p, "loss sums");
@@ -232,7 +240,7 @@ torch_loss_forward (Pass *p, double n)
 static void
 torch_loss_backward (Pass *p, double n)
 {
-  if (p->fw->fused_loss)
+  if (loss_in_place (p))
     {
       sc_pass_elementwise (p, "cross entropy backward", 2 * p->e * n); /* in place */
       return;
@@ -265,7 +273,7 @@ sc_head_forward (const ScLayerShape *shape, GArray *items)
   if (p.model->head_bias && !p.fw->fused_bias)
     sc_pass_elementwise (&p, "logits bias", 2 * p.e * n);
 
-  if (p.fw->torch_loss)
+  if (p.fw->torch_loss || p.fw->loss_in_place)
     {
       torch_loss_forward (&p, n);
       return;
@@ -308,11 +316,11 @@ loss_backward (Pass *p, double n)
   sc_pass_end_tensor (p, LOGITS_FP32, -4 * n);
 }
 
-/* What the weights multiply: where the loss is fused as PyTorch compiles it, the logits' gradient is in their place. */
+/* What the weights multiply: where the loss works in place, the logits' gradient is in their place. */
 static EndTensor
 logits_gradient (const Pass *p)
 {
-  return p->fw->torch_loss && p->fw->fused_loss ? LOGITS : LOGITS_GRADIENT;
+  return loss_in_place (p) ? LOGITS : LOGITS_GRADIENT;
 }
 
 static void
@@ -322,7 +330,7 @@ head_backward (const ScLayerShape *shape, Part part, GArray *items)
   p.part = part;
   const double width = vocab_rank (&p);
   const double n = p.t * width;
-  if (p.fw->torch_loss)
+  if (p.fw->torch_loss || p.fw->loss_in_place)
     torch_loss_backward (&p, n);
   else
     loss_backward (&p, n);

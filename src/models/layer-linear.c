@@ -125,14 +125,12 @@ sc_pass_column_forward_from (Pass *p, const Linear *l, double n_in, double n_out
       sc_pass_gathered_gemm (p, l->gather, l->fprop, SC_GEMM_TN, n_out, n_in, n_in);
       return;
     }
+  const double held = p->sp && !p->keeps_gathered ? full : 0;
+  sc_pass_temp (p, held);
   if (p->sp)
-    {
-      sc_pass_temp (p, full);
-      sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->gather, full);
-    }
+    sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, l->gather, full);
   sc_pass_gemm (p, l->fprop, SC_GEMM_TN, p->t, n_out, n_in);
-  if (p->sp)
-    sc_pass_temp (p, -full);
+  sc_pass_temp (p, -held);
 }
 
 void
@@ -217,7 +215,7 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
   const double copies = sc_pass_copies (p, n_out * p->t);
   const gboolean async = p->split && (p->fw->async_tp_backward || sc_pass_overlaps (p));
   const double held = sc_pass_overlaps (p) ? 0 : full; /* else in user buffers */
-  const double gathered = (sc_pass_overlaps (p) ? 0 : input) + transposed_bytes_of (p, n_in);
+  const double gathered = (sc_pass_overlaps (p) || p->keeps_gathered ? 0 : input) + transposed_bytes_of (p, n_in);
   const ScItemKind kind = async ? SC_ITEM_COLLECTIVE_START : SC_ITEM_COLLECTIVE;
   sc_pass_temp (p, copies);
   sc_pass_cast (p, "cast of gradient", n_out * p->t);
@@ -277,7 +275,7 @@ sc_pass_column_backward (Pass *p, const Linear *l, double n_out)
 void
 sc_pass_column_weights_from (Pass *p, const Linear *l, double n_in, double n_out)
 {
-  const double input = gathered_bytes_of (p, n_in), gathered = input + transposed_bytes_of (p, n_in);
+  const double input = gathered_bytes_of (p, n_in), gathered = (p->keeps_gathered ? 0 : input) + transposed_bytes_of (p, n_in);
   sc_pass_cast_kept (p, FALSE, n_in * p->t_sp);
   if (p->sp)
     {

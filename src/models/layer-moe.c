@@ -240,6 +240,26 @@ sort_rows (Pass *p, const Way *way)
     sc_pass_operation (p, way->sort, SC_OP_PERMUTE, 2 * way_bytes (p, way, p->rows), 0);
 }
 
+/* Nobody reads these rows any more: they are freed, unless the forward of the layer still has a name for them. */
+static void
+let_go (Pass *p, gboolean named, double bytes)
+{
+  if (!named || !p->fw->moe_holds_rows || p->time == SC_TIME_BACKWARD || hands_out_tokens (p))
+    {
+      sc_pass_temp (p, -bytes);
+      return;
+    }
+  g_assert (p->n_held < G_N_ELEMENTS (p->held));
+  p->held[p->n_held++] = bytes;
+}
+
+static void
+forget_names (Pass *p)
+{
+  while (p->n_held > 0)
+    sc_pass_temp (p, -p->held[--p->n_held]);
+}
+
 /* From tokens to the rows that the dispatch takes, a temporary, if it takes rows. */
 static void
 permute (Pass *p, const Way *way)
@@ -269,6 +289,7 @@ rows_to_experts (Pass *p, const Way *way, const Tensor *last, void (*beside) (Pa
   const gboolean exchanged = p->plan->ep > 1, gathered = p->plan->etp > 1, sorted = sorts (p);
   double now = hands_out_tokens (p) ? 0 : way_bytes (p, way, p->sent);
   const guint n = exchanged + gathered + sorted;
+  gboolean named = TRUE; /* what was permuted, and what the exchange brought */
   for (guint i = 0, left = n; i < 3; i++)
     {
       const gboolean here = i == 0 ? exchanged : i == 1 ? gathered : sorted;
@@ -293,7 +314,8 @@ rows_to_experts (Pass *p, const Way *way, const Tensor *last, void (*beside) (Pa
         sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_ETP, SC_COLL_ALL_GATHER, way->gather, next);
       else
         sort_rows (p, way);
-      sc_pass_temp (p, -now);
+      let_go (p, named, now);
+      named = i == 0;
       now = next;
     }
   if (n == 0 && last != NULL) /* what was permuted is what the experts take */
@@ -328,7 +350,7 @@ rows_from_experts (Pass *p, const Way *way, void (*beside) (Pass *p))
       beside (p);
       sc_pass_wait (p, SC_COMM_EP);
     }
-  sc_pass_temp (p, -row_bytes (p, brought (p)));
+  let_go (p, TRUE, row_bytes (p, brought (p)));
 }
 
 /* ---- the router ---- */
@@ -580,13 +602,17 @@ sc_pass_moe_forward (Pass *p, gboolean to_end)
   sc_pass_used (p, NORM2_OUT);
   experts_up_forward (p);
   if (!to_end && !gate)
-    return;
+    {
+      forget_names (p);
+      return;
+    }
   experts_down_forward (p);
   rows_from_experts (p, &combine, beside ? shared_down_forward : NULL);
   unpermute (p, &combine);
   sc_pass_used (p, ROUTER_OUT);
   if (has_shared (p))
     add_shared (p, "shared experts add");
+  forget_names (p);
   if (!to_end)
     sc_pass_temp (p, -sc_pass_rows_bytes (p));
 }

@@ -100,6 +100,7 @@ sc_tensor_name (guint8 tensor)
     [ATTENTION_DROPPED + 1] = "attention probabilities, dropped",
     [FLASH_LSE + 1] = "attention log-sum-exp",
     [PROJ_IN + 1] = "attention output",
+    [HEADS_OUT + 1] = "attention output before its all-to-all",
     [PROJ_NARROW + 1] = "attention output, cast",
     [PROJ_MASK + 1] = "projection dropout mask",
     [POST1_IN + 1] = "input of the norm behind attention",
@@ -195,6 +196,8 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
       return unfused ? 0 : 4.0 * p->heads * p->t;
     case PROJ_IN:
       return p->e * p->o * p->t;
+    case HEADS_OUT:
+      return p->plan->cp > 1 && p->plan->cp_comm == SC_CP_A2A && p->fw->a2a_keeps_output ? p->e * p->o * p->t : 0;
     case PROJ_NARROW:
       return p->precision != NULL && p->precision->keeps_projection ? narrow_copy (p) * p->o * p->t : 0;
     case PROJ_MASK:
@@ -232,7 +235,7 @@ G_STATIC_ASSERT (N_TENSORS <= 64);
 /* What backward need not find where it repeats a part of the layer, with experts or without. */
 static const guint64 dropped_by[SC_N_MODULES][2] = {
 #define ALWAYS(bits) { (bits), (bits) }
-  [SC_MODULE_CORE_ATTN] = ALWAYS (BIT (SOFTMAX_OUT) | BIT (ATTENTION_MASK) | BIT (ATTENTION_DROPPED) | BIT (FLASH_LSE)),
+  [SC_MODULE_CORE_ATTN] = ALWAYS (BIT (SOFTMAX_OUT) | BIT (ATTENTION_MASK) | BIT (ATTENTION_DROPPED) | BIT (FLASH_LSE) | BIT (HEADS_OUT)),
   [SC_MODULE_LAYERNORM] = ALWAYS (BIT (NORM1_OUT) | BIT (NORM1_STATS) | BIT (NORM2_OUT) | BIT (NORM2_STATS)),
   [SC_MODULE_MLP_ACT] = { BIT (FC2_IN), 0 },
   [SC_MODULE_MLP] = { BIT (FC1_OUT) | BIT (FC2_IN), 0 },

@@ -23,6 +23,7 @@ typedef enum
   ATTENTION_DROPPED,
   FLASH_LSE, /* flash attention: log-sum-exp */
   PROJ_IN,   /* attention output */
+  HEADS_OUT,   /* ... of a part of the heads for all of the sequence, before they are exchanged for tokens */
   PROJ_NARROW, /* the same cast for the projection, where that is kept as well */
   PROJ_MASK,
   POST1_IN, /* attention's output, where a norm stands behind it too */
@@ -125,8 +126,11 @@ typedef struct
   double grad;   /* bytes of an element of the gradient buffer */
   guint heads;   /* of this rank */
   guint kv_heads;
+  double held[3]; /* bytes of rows that a layer with experts has a name for ... */
+  guint n_held;   /* ... until its forward ends */
   gboolean split; /* tp > 1 */
   gboolean sp;    /* ... and sequence parallel */
+  gboolean keeps_gathered; /* ... and what is gathered lies in a buffer that is always there (lower-kept.c) */
   gboolean buffers; /* ... and what follows has its collectives in user buffers (plan.tp_overlap) */
 } Pass;
 

@@ -188,6 +188,9 @@ void sc_lower_host_busy (Lower *l, guint32 issue_ns);
 gboolean sc_lower_has_host (const Lower *l); /* does issuing cost time? */
 guint32 sc_lower_read_ns (const Lower *l);   /* host time of reading what the GPU made, once it is there */
 
+/* lower-kept.c: what libraries keep for the whole run */
+void sc_lower_put_kept (Lower *l);
+
 /* lower-merge.c: passes as few ops */
 Merged *sc_lower_merge (Lower *l, const Priced *const *lists, guint n);
 void sc_lower_merged_free (Merged *merged);

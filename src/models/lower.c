@@ -404,6 +404,7 @@ put_states (Lower *l)
   sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_COMM, sc_user_buffer_bytes (&shape), "user buffers");
   if (sc_sharding_has_pipeline_engine (l->sharding, l->in->workload->framework) && l->at.pp == p->pp - 1) /* pipe_buffers['outputs'] of deepspeed/runtime/pipe/engine.py */
     sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_LOGITS, shape.tokens * l->in->workload->model.vocab / p->tp * shape.act_bytes, "logits of the micro-batch before");
+  sc_lower_put_kept (l);
 }
 
 static void

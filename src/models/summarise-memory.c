@@ -123,7 +123,7 @@ add_class (ScSummary *s, const ScLowerInput *in, guint k, Stage *stages)
   ScClassSummary *const c = &s->classes[k];
   Stage *const z = &stages[c->stage];
   c->context_bytes = (guint64) c->device->context_bytes.value;
-  c->workspace_bytes = (guint64) c->device->workspace_bytes.value;
+  c->workspace_bytes = s->workload->framework->pool_workspaces ? 0 : (guint64) c->device->workspace_bytes.value;
   c->nccl_bytes = sc_memory_nccl (in->layout, in->fabric, c->representative) + sc_memory_nccl_grid (in->workload, in->fabric, c->representative);
   c->capacity_bytes = (guint64) c->device->memory_bytes.value;
   const guint64 left = c->capacity_bytes > around (c) ? c->capacity_bytes - around (c) : 1;
