@@ -208,7 +208,7 @@ run_row (ScRunResult *run, ScRowSystems *systems, GHashTable *caches)
   if (r == NULL)
     return;
   g_autoptr (GError) error = NULL;
-  const ScForecastOptions options = { .detail = SC_DETAIL_STAGE, .costs = costs_of (caches, r->topology) };
+  const ScForecastOptions options = { .detail = SC_DETAIL_STAGE, .memory = run->row->measured.n_reserved_ranks > 0 ? SC_MEMORY_ALL : SC_MEMORY_FULLEST, .costs = costs_of (caches, r->topology) };
   g_ptr_array_add (r->ignored, NULL);
   run->ignored = g_strdupv ((char **) r->ignored->pdata);
   g_ptr_array_add (r->notes, NULL);

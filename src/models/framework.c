@@ -124,7 +124,8 @@ static const ScFramework megatron_core_2026 = {
   .version = "2026",
   .summary = "The same with Transformer Engine 2.10 or later: loss in place of the logits, placeholders of gradients, workspaces in PyTorch's pool",
   .source = "as core; Transformer Engine 2.11 pytorch/module/base.py (get_dummy_wgrad), pytorch/cross_entropy.py, pytorch/attention/dot_product_attention/"
-            "context_parallel.py; Megatron-LM core/tensor_parallel/layers.py, core/transformer/moe/moe_layer.py of 2026",
+            "context_parallel.py; Megatron-LM core/tensor_parallel/layers.py, core/transformer/moe/moe_layer.py, core/distributed/param_and_grad_buffer.py "
+            "of 2026",
   .host_forward_s = HOST_FORWARD_S,
   .host_backward_s = HOST_BACKWARD_S,
   .host_p2p_s = HOST_P2P_CORE_S,
@@ -144,6 +145,7 @@ static const ScFramework megatron_core_2026 = {
   .activations = SC_ACTIVATIONS_LAYERS,
   .placeholders = SC_PLACEHOLDERS_GROUPED,
   .moe_holds_rows = TRUE,
+  .states_by_tensor = TRUE,
   .pool_workspaces = TRUE,
   .keeps_gathered = TRUE,
 };

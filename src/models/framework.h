@@ -86,6 +86,7 @@ typedef struct
   gboolean fp32_main_grads;    /* a contiguous gradient buffer lives for the whole run */
   ScPlaceholders placeholders;
   gboolean moe_holds_rows;     /* a layer's forward names its rows as they were before and behind each exchange, so that they stay until it ends (MoELayer.forward() in parts) */
+  gboolean states_by_tensor;   /* weights are made one by one and copied into a buffer; optimizer states are tensors of their own */
   gboolean pool_workspaces;    /* workspaces of its libraries are tensors of PyTorch's allocator (sc_framework_workspaces()) */
   gboolean keeps_gathered;     /* the input of the logits is gathered into one buffer that stays (Megatron's GlobalMemoryBuffer) */
 } ScFramework;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* lower-kept.c - what libraries keep for the whole run beside the model's states: placeholders of gradients, workspaces, the buffer of
- * gathered inputs, the table of rotations (data of framework.c). */
+ * gathered inputs; and the states themselves, tensor by tensor (data of framework.c). */
 #include "models/lower-parts.h"
 #include <string.h>
 
@@ -90,8 +90,123 @@ sc_lower_put_kept (Lower *l)
   for (guint i = 0; i < shapes->len; i++)
     {
       const WeightShape *const s = &g_array_index (shapes, WeightShape, i);
-      sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_GRADS, shape.act_bytes * (double) s->rows * (double) s->columns, "placeholder of gradients");
+      sc_lower_put_state (l, SC_TAPE_LATE, SC_MEM_GRADS, shape.act_bytes * (double) s->rows * (double) s->columns, "placeholder of gradients");
     }
   if (fw->keeps_gathered && l->plan->tp > 1 && l->plan->sequence_parallel && has_head (l))
     sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_COMM, shape.act_bytes * shape.tokens * w->model.hidden, "gathered input of the logits");
+}
+
+/* ---- states, tensor by tensor ---- */
+
+/* Elements of the weights of a forward list, each tensor by itself: those of one expert are two tensors. */
+static void
+add_tensors (const GArray *forward, GArray *dense, GArray *experts)
+{
+  for (guint i = 0; i < forward->len; i++)
+    {
+      const ScItem *const item = &g_array_index (forward, ScItem, i);
+      const ScKernel *const k = &item->kernel;
+      const gboolean grouped = item->kind == SC_ITEM_KERNEL && k->class == SC_KERNEL_GROUPED_GEMM;
+      if (item->kind != SC_ITEM_KERNEL || (k->class != SC_KERNEL_GEMM && !grouped))
+        continue;
+      const double elements = (double) k->n * (double) k->k;
+      for (guint64 g = 0; g < (grouped ? k->batch : 1); g++)
+        g_array_append_val (grouped ? experts : dense, elements);
+    }
+}
+
+/* Those of the stage, in the order of the model; what @params say beyond them (norms, biases) is one more. */
+static void
+list_tensors (const Lower *l, double params, double expert_params, GArray *dense, GArray *experts)
+{
+  const ScStepItems *const items = l->in->items;
+  const ScWorkload *const w = l->in->workload;
+  for (guint chunk = 0; chunk < sc_plan_chunks (l->plan); chunk++)
+    {
+      const guint j = sc_plan_stage (l->plan, l->at.pp, chunk), first = sc_stage_first_layer (l->in->sizes, j);
+      const double table = (double) sc_model_embedding_params_rank (&w->model, w->seq, l->plan->tp);
+      if (j == 0)
+        g_array_append_val (dense, table);
+      for (guint i = first; i < first + l->in->sizes->layers[j]; i++)
+        add_tensors (items->layers[items->kinds->of_layer[i]].pass[SC_PASS_FORWARD], dense, experts);
+      if (j == l->in->sizes->n_virtual - 1)
+        add_tensors (items->head.pass[SC_PASS_FORWARD], dense, experts);
+    }
+  for (guint i = 0; i < dense->len; i++)
+    params -= g_array_index (dense, double, i);
+  for (guint i = 0; i < experts->len; i++)
+    expert_params -= g_array_index (experts, double, i);
+  if (params > 0)
+    g_array_append_val (dense, params);
+  if (expert_params > 0)
+    g_array_append_val (experts, expert_params);
+}
+
+static GArray *
+doubles (void)
+{
+  return g_array_new (FALSE, FALSE, sizeof (double));
+}
+
+/* Appends @bytes of each element of @tensors. */
+static void
+add_sizes (const GArray *tensors, double bytes, GArray *parts)
+{
+  for (guint i = 0; i < tensors->len; i++)
+    {
+      const double size = bytes * g_array_index (tensors, double, i);
+      g_array_append_val (parts, size);
+    }
+}
+
+/* The first of the @ranks that share out a buffer end to end has whole tensors from its beginning on, the last of them in part. */
+static void
+add_shard (const GArray *tensors, guint ranks, double bytes, GArray *parts)
+{
+  double left = 0;
+  for (guint i = 0; i < tensors->len; i++)
+    left += g_array_index (tensors, double, i) / ranks;
+  for (guint i = 0; i < tensors->len && left > 0; i++)
+    {
+      const double elements = MIN (g_array_index (tensors, double, i), left), size = bytes * elements;
+      g_array_append_val (parts, size);
+      left -= elements;
+    }
+}
+
+/* Weights are made one by one, then copied into a buffer, behind which that of their gradients is made, and let go; behind that fp32 copies of what the rank
+ * owns.  Moments come with the first step. (Megatron-LM core/distributed/param_and_grad_buffer.py, core/optimizer/distrib_optimizer.py) */
+gboolean
+sc_lower_put_states_by_tensor (Lower *l, ScStateBytes each, ScStateBytes expert)
+{
+  const ScFramework *const fw = l->in->workload->framework;
+  if (!fw->states_by_tensor || l->sharding->weights || l->sharding->grads || sc_lower_offloads_params (l) || sc_lower_offloads_optimizer (l)
+      || l->plan->optimizer != SC_OPTIMIZER_ADAM || l->plan->dtype == SC_DTYPE_FP32)
+    return FALSE;
+  g_autoptr (GArray) dense = doubles (), experts = doubles (), made = doubles (), copies = doubles (), moments = doubles (), weights = doubles (), grads = doubles ();
+  const double params = (double) l->in->sizes->params[l->at.pp], expert_params = (double) l->in->sizes->experts[l->at.pp];
+  list_tensors (l, params, expert_params, dense, experts);
+  add_sizes (dense, each.weights, made);
+  add_sizes (experts, expert.weights, made);
+  const double of[2][2] = { { params * each.weights, expert_params * expert.weights }, { params * each.grads, expert_params * expert.grads } };
+  for (guint i = 0; i < 2; i++)
+    {
+      g_array_append_val (weights, of[0][i]);
+      g_array_append_val (grads, of[1][i]);
+    }
+  const guint ranks = l->sharding->optimizer ? sc_plan_shard_ranks (l->plan) : 1, expert_ranks = l->sharding->optimizer ? sc_plan_expert_data_ranks (l->plan) : 1;
+  add_shard (dense, ranks, 4, copies);
+  add_shard (experts, expert_ranks, 4, copies);
+  add_shard (dense, ranks, each.optimizer * ranks - 4, moments);
+  add_shard (experts, expert_ranks, expert.optimizer * expert_ranks - 4, moments);
+  for (guint i = 0; i < moments->len; i++)
+    g_array_index (moments, double, i) /= 2;
+  sc_lower_put_state_parts (l, SC_TAPE_STATE, SC_MEM_WEIGHTS, made, 1, "weights, as they are made");
+  sc_lower_put_state_parts (l, SC_TAPE_STATE, SC_MEM_WEIGHTS, weights, 1, "weights");
+  sc_lower_put_state_parts (l, SC_TAPE_STATE, SC_MEM_GRADS, grads, 1, "gradients");
+  sc_lower_put_state_parts (l, SC_TAPE_STATE, SC_MEM_WEIGHTS, made, -1, "weights, as they are made");
+  sc_lower_put_state_parts (l, SC_TAPE_STATE, SC_MEM_OPTIMIZER, copies, 1, "weights in fp32");
+  sc_lower_put_state_parts (l, SC_TAPE_LAZY, SC_MEM_OPTIMIZER, moments, 1, "optimizer states");
+  sc_lower_put_state_parts (l, SC_TAPE_LAZY, SC_MEM_OPTIMIZER, moments, 1, "optimizer states");
+  return TRUE;
 }

@@ -545,6 +545,19 @@ sc_lower_put_state (Lower *l, ScTapeKind when, ScMemKind kind, double bytes, con
 }
 
 void
+sc_lower_put_state_parts (Lower *l, ScTapeKind when, ScMemKind kind, const GArray *parts, double sign, const char *name)
+{
+  double sum = 0;
+  for (guint i = 0; i < parts->len; i++)
+    {
+      const double bytes = sign * g_array_index (parts, double, i);
+      tape_tensor (l, when, SC_STREAM_COMPUTE, kind, bytes, name);
+      sum += (double) llround (bytes);
+    }
+  put_mem_op (l, SC_STREAM_COMPUTE, kind, sum);
+}
+
+void
 sc_lower_tape_list (Lower *l, const Priced *priced, guint from, guint to)
 {
   if (l->tape != NULL)

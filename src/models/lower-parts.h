@@ -178,6 +178,7 @@ void sc_lower_put_mem (Lower *l, ScStreamKind stream, ScMemKind kind, double byt
 void sc_lower_put_tensor (Lower *l, ScStreamKind stream, ScMemKind kind, double bytes, const char *name); /* the same, with a name */
 void sc_lower_put_saved (Lower *l, ScStreamKind stream, GArray *items, double bytes); /* saved tensors, @bytes in all, as @items list them */
 void sc_lower_put_state (Lower *l, ScTapeKind when, ScMemKind kind, double bytes, const char *name); /* before the step begins */
+void sc_lower_put_state_parts (Lower *l, ScTapeKind when, ScMemKind kind, const GArray *parts, double sign, const char *name); /* each of double @parts a tensor of its own */
 void sc_lower_tape_list (Lower *l, const Priced *priced, guint from, guint to); /* a pass runs: its items [from .. to) */
 void sc_lower_tape_mark (Lower *l, ScTapeKind kind);
 guint32 sc_lower_issue_ns (const Lower *l, ScTimeKind time);
@@ -190,6 +191,9 @@ guint32 sc_lower_read_ns (const Lower *l);   /* host time of reading what the GP
 
 /* lower-kept.c: what libraries keep for the whole run */
 void sc_lower_put_kept (Lower *l);
+/* The states of a strategy that keeps whole weights, tensor by tensor in the order in which they are made; bytes of each parameter.  FALSE: that is not
+ * known of the framework, or of the plan. */
+gboolean sc_lower_put_states_by_tensor (Lower *l, ScStateBytes each, ScStateBytes expert);
 
 /* lower-merge.c: passes as few ops */
 Merged *sc_lower_merge (Lower *l, const Priced *const *lists, guint n);

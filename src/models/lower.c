@@ -392,13 +392,14 @@ put_states (Lower *l)
   const ScStateBytes each = sc_sharding_states (l->sharding, moments, p->dtype, p->grad_dtype, sc_plan_shard_ranks (p));
   const ScStateBytes expert = sc_sharding_states (l->sharding, of_experts, p->dtype, p->grad_dtype, sc_plan_expert_data_ranks (p));
   const gboolean no_grads = sc_lower_offloads_optimizer (l) && l->sharding->grads;
-  if (!sc_lower_offloads_params (l))
+  const gboolean by_tensor = sc_lower_put_states_by_tensor (l, each, expert);
+  if (!by_tensor && !sc_lower_offloads_params (l))
     sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_WEIGHTS, dense * each.weights + experts * expert.weights, "weights");
   if (caches_casts (l))
     sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_WEIGHTS, cast_params (l) * sc_precision_weight_bytes (p->precision), "weights, cast");
-  if ((l->sharding->grads && !no_grads) || l->in->workload->framework->fp32_main_grads) /* else they come with the first backward */
+  if (!by_tensor && ((l->sharding->grads && !no_grads) || l->in->workload->framework->fp32_main_grads)) /* else they come with the first backward */
     sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_GRADS, dense * each.grads + experts * expert.grads, "gradients");
-  if (!sc_lower_offloads_optimizer (l))
+  if (!by_tensor && !sc_lower_offloads_optimizer (l))
     sc_lower_put_state (l, SC_TAPE_LAZY, SC_MEM_OPTIMIZER, dense * each.optimizer + experts * expert.optimizer, "optimizer states");
   const ScLayerShape shape = sc_layer_shape (l->in->workload, NULL);
   sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_COMM, sc_user_buffer_bytes (&shape), "user buffers");

@@ -39,7 +39,7 @@ describe_peak (const ScTape *t, guint32 entry)
   const ScTapeEntry *const e = &g_array_index (t->entries, ScTapeEntry, entry);
   const ScOpInfo info = sc_info_unpack (e->info);
   if (info.microbatch == SC_INFO_NO_MICROBATCH)
-    return g_strdup (e->kind == SC_TAPE_STATE || e->kind == SC_TAPE_LAZY ? "model states" : "the optimizer");
+    return g_strdup (e->kind == SC_TAPE_STATE || e->kind == SC_TAPE_LAZY || e->kind == SC_TAPE_LATE ? "model states" : "the optimizer");
   const ScItem *const item = e->kind == SC_TAPE_LIST ? fullest_item (t, e) : NULL;
   const guint phase = item != NULL && item->time == SC_TIME_RECOMPUTE ? 2 : info.phase;
   g_autofree char *where = info.layer == SC_INFO_NO_LAYER ? g_strdup (info.phase == 0 ? "its ends" : "head or embedding")

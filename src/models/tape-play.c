@@ -36,6 +36,7 @@ typedef struct
   guint64 highest_by_kind[SC_N_MEMS], highest; /* of the entry, so far */
   ScTapePeak peak;             /* of the second step */
   guint step;
+  gboolean backward;           /* has begun, in the first step */
   gboolean seen;               /* the second step's peak */
   guint32 entry;
   gboolean periodic;
@@ -275,13 +276,14 @@ play_tensor (Play *p, const ScTapeEntry *e)
   return change (p, e->stream, tensor, 0);
 }
 
+/* What is made now, in the first step. */
 static gboolean
-play_lazy (Play *p)
+play_births (Play *p, ScTapeKind kind)
 {
   for (guint i = 0; i < p->tape->entries->len; i++)
     {
       const ScTapeEntry *const e = &g_array_index (p->tape->entries, ScTapeEntry, i);
-      if (e->kind == SC_TAPE_LAZY && !play_tensor (p, e))
+      if (e->kind == kind && !play_tensor (p, e))
         return FALSE;
     }
   return TRUE;
@@ -293,14 +295,21 @@ play_entry (Play *p, const ScTapeEntry *e)
   switch ((ScTapeKind) e->kind)
     {
     case SC_TAPE_LIST:
+      if (p->step == 0 && !p->backward && sc_info_unpack (e->info).phase == 1)
+        {
+          p->backward = TRUE;
+          if (!play_births (p, SC_TAPE_LATE))
+            return FALSE;
+        }
       return play_list (p, e);
     case SC_TAPE_CHANGE:
       return play_tensor (p, e);
     case SC_TAPE_STATE:
       return p->step > 0 || play_tensor (p, e);
     case SC_TAPE_OPTIMIZER:
-      return p->step > 0 || play_lazy (p);
+      return p->step > 0 || play_births (p, SC_TAPE_LAZY);
     case SC_TAPE_LAZY:
+    case SC_TAPE_LATE:
     case SC_TAPE_MARK:
       return TRUE;
     default:

@@ -157,6 +157,14 @@ entry_shape (const ScTape *t, const ScTapeEntry *e)
   return s;
 }
 
+/* Is there before the step begins, in all steps but the first? */
+static gboolean
+is_state (const ScTapeEntry *e)
+{
+  return e->kind == SC_TAPE_STATE || e->kind == SC_TAPE_LAZY || e->kind == SC_TAPE_LATE;
+}
+
+/* States alone count as they are when the step begins: what came and went before is no part of it. */
 ScTapePeak
 sc_tape_peak (const ScTape *t)
 {
@@ -164,17 +172,23 @@ sc_tape_peak (const ScTape *t)
   gint64 now = 0, by_kind[SC_N_MEMS] = { 0 };
   for (guint32 i = 0; i < t->entries->len; i++)
     {
-      const Shape s = entry_shape (t, &g_array_index (t->entries, ScTapeEntry, i));
-      if (now + s.peak > (gint64) peak.bytes)
+      const ScTapeEntry *const e = &g_array_index (t->entries, ScTapeEntry, i);
+      const Shape s = entry_shape (t, e);
+      const gboolean states = is_state (e), higher = now + s.peak > (gint64) peak.bytes;
+      for (guint k = 0; k < SC_N_MEMS; k++)
         {
-          peak.bytes = (guint64) (now + s.peak);
-          peak.entry = i;
-          for (guint k = 0; k < SC_N_MEMS; k++)
+          if (!states && higher)
             peak.by_kind[k] = (guint64) (by_kind[k] + s.at_peak[k]);
+          by_kind[k] += s.net[k];
+          if (states)
+            peak.by_kind[k] = (guint64) MAX (by_kind[k], 0);
         }
       now += s.sum;
-      for (guint k = 0; k < SC_N_MEMS; k++)
-        by_kind[k] += s.net[k];
+      if (states || higher)
+        {
+          peak.bytes = (guint64) (states ? now : now - s.sum + s.peak);
+          peak.entry = i;
+        }
     }
   return peak;
 }
@@ -187,7 +201,7 @@ sc_tape_rest (const ScTape *t, gint64 *ret_by_kind)
     {
       const ScTapeEntry *const e = &g_array_index (t->entries, ScTapeEntry, i);
       const Shape s = entry_shape (t, e);
-      for (guint k = 0; k < SC_N_MEMS && e->kind != SC_TAPE_STATE && e->kind != SC_TAPE_LAZY; k++)
+      for (guint k = 0; k < SC_N_MEMS && !is_state (e); k++)
         ret_by_kind[k] += s.net[k];
     }
 }

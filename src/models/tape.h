@@ -17,6 +17,7 @@ typedef enum
   SC_TAPE_CHANGE, /* one tensor */
   SC_TAPE_STATE,  /* ... that is there before the step begins */
   SC_TAPE_LAZY,   /* ... but which the first step makes only where its optimizer runs */
+  SC_TAPE_LATE,   /* ... or where its first backward begins */
   SC_TAPE_OPTIMIZER, /* here it runs */
   SC_TAPE_MARK,   /* nothing: here the step begins, or a slot of its schedule; changes before the first one are states, too */
 } ScTapeKind;
