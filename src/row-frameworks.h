@@ -28,7 +28,7 @@ typedef struct
   int         compiled;
   const char *name, *version; /* row of sc_framework_all() */
   guint       year;         /* when it is from, where the run does not say: for the version of NCCL */
-  gboolean    logs_last;    /* the rank that prints memory is one of the last stage */
+  gboolean    logs_first;   /* the rank that prints memory is one of the first stage */
   gboolean    allocated_late; /* its peak of allocated memory counts from the end of the last backward on, that of reserved memory from the start */
   const char *why;          /* what stands for it, and why that */
 } ScRowFramework;

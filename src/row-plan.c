@@ -433,6 +433,35 @@ settle_plan (const ScRow *row, const ScRowFramework *framework, cJSON *plan, GPt
     }
 }
 
+/* nanotron deals out blocks by their cost, that of a layer and of the head in parameters of their products (get_block_compute_costs()): a stage is full with the
+ * block that takes the sum of all so far to its part of the whole (build_model()).  It keeps all blocks behind its layers
+ * together here, on the last stage: there are stages without layers, which only a layout string has. */
+static void
+settle_nanotron_stages (cJSON *plan, const cJSON *model, guint stages, GPtrArray *notes)
+{
+  const guint layers = sc_row_count_at (model, "layers", 0);
+  const double h = sc_row_number_at (model, "hidden", 0);
+  const double layer = (4 * h + 3 * sc_row_number_at (model, "ffn", 0)) * h, head = sc_row_number_at (model, "vocab", 0) * h;
+  if (layers > 1000 || sc_row_at (plan, "stage_layers") != NULL || sc_row_at (plan, "pipeline_layout") != NULL)
+    return;
+  g_autoptr (GString) layout = g_string_new ("E");
+  guint stage = 0;
+  for (guint i = 1; i <= layers; i++)
+    {
+      g_string_append_c (layout, 't');
+      if (stage + 1 < stages && i * layer >= (layers * layer + head) * (stage + 1) / stages)
+        {
+          g_string_append_c (layout, '|');
+          stage++;
+        }
+    }
+  while (++stage < stages)
+    g_string_append_c (layout, '|');
+  g_string_append_c (layout, 'L');
+  put_text (plan, "pipeline_layout", layout->str);
+  g_ptr_array_add (notes, g_strdup ("plan.pipeline_layout: stages of about equal cost"));
+}
+
 /* Megatron's core asks for as many layers in each stage; where they are short of that by one or two, the embedding or the head
  * stands for them (account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split). */
 static void
@@ -440,6 +469,8 @@ settle_stages (const ScRowFramework *framework, cJSON *plan, const cJSON *model,
 {
   const guint64 stages = (guint64) sc_row_count_at (plan, "pp", 1) * sc_row_count_at (plan, "vpp", 1);
   const guint layers = sc_row_count_at (model, "layers", 0);
+  if (strcmp (framework->framework, "nanotron") == 0 && stages > 1 && sc_row_count_at (plan, "vpp", 1) == 1)
+    settle_nanotron_stages (plan, model, (guint) stages, notes);
   if (strcmp (framework->name, "megatron-core") != 0 || stages == 1 || layers % stages == 0 || sc_row_at (plan, "stage_layers") != NULL
       || sc_row_at (plan, "account_for_loss") != NULL || sc_row_at (plan, "account_for_embedding") != NULL)
     return;

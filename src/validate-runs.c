@@ -130,17 +130,6 @@ take_ranks (ScRunResult *run, const ScSummary *s)
     run->reserved_gib[r] = (double) class_of_rank (s, r)->peak_reserved_bytes / GIB;
 }
 
-/* What the class's ranks hold when a step ends: model states, and whatever lives from step to step. */
-static double
-held_bytes (const ScSummary *s, guint class_id)
-{
-  g_autoptr (GArray) changes = sc_memory_changes (s->program, s->trace, class_id);
-  gint64 bytes = 0;
-  for (guint i = 0; i < changes->len; i++)
-    bytes += g_array_index (changes, ScMemChange, i).bytes;
-  return (double) bytes;
-}
-
 static void
 take_memory (ScRunResult *run, const ScSummary *s, const ScRowFramework *framework)
 {
@@ -150,9 +139,9 @@ take_memory (ScRunResult *run, const ScSummary *s, const ScRowFramework *framewo
     {
       const ScClassSummary *const c = &s->classes[i];
       run->fill = MAX (run->fill, (double) c->peak_device_bytes / (double) c->capacity_bytes);
-      if (framework->logs_last && c->stage + 1 != s->n_stages)
+      if (framework->logs_first && c->stage != 0)
         continue;
-      most[SC_PEAK_ALLOCATED] = MAX (most[SC_PEAK_ALLOCATED], framework->allocated_late ? held_bytes (s, i) : (double) c->peak_allocated_bytes);
+      most[SC_PEAK_ALLOCATED] = MAX (most[SC_PEAK_ALLOCATED], (double) (framework->allocated_late ? c->late_allocated_bytes : c->peak_allocated_bytes));
       most[SC_PEAK_RESERVED] = MAX (most[SC_PEAK_RESERVED], (double) c->peak_reserved_bytes);
       most[SC_PEAK_DEVICE] = MAX (most[SC_PEAK_DEVICE], (double) c->peak_device_bytes);
     }

@@ -55,6 +55,18 @@ pipeline_tape (guint n, guint ahead)
   return t;
 }
 
+/* Behind the last backward there are states; a tensor that the optimizer brings counts, those of passes do not. */
+START_TEST (the_late_peak_begins_behind_the_last_pass)
+{
+  g_autoptr (ScTape) t = pipeline_tape (8, 3);
+  ck_assert_uint_eq (sc_tape_late_peak (t).bytes, 300 * MIB);
+  for (int sign = 1; sign >= -1; sign -= 2)
+    sc_tape_put (t, (ScTapeEntry) { .kind = SC_TAPE_CHANGE, .mem = SC_MEM_COMM, .bytes = sign * 7 * MIB, .info = info_of (SC_INFO_NO_MICROBATCH) });
+  ck_assert_uint_eq (sc_tape_late_peak (t).bytes, 307 * MIB);
+  ck_assert_uint_gt (sc_tape_peak (t).bytes, 307 * MIB);
+}
+END_TEST
+
 START_TEST (the_peak_is_the_highest_item_of_the_highest_pass)
 {
   g_autoptr (ScTape) t = pipeline_tape (8, 3);
@@ -266,6 +278,7 @@ main (void)
   Suite *const suite = suite_create ("tape");
   TCase *const tapes = tcase_create ("tapes"), *const shipped = tcase_create ("shipped workloads");
   tcase_add_test (tapes, the_peak_is_the_highest_item_of_the_highest_pass);
+  tcase_add_test (tapes, the_late_peak_begins_behind_the_last_pass);
   tcase_add_test (tapes, an_empty_tape_has_no_peak);
   tcase_add_test (tapes, changes_before_the_first_mark_are_states);
   tcase_add_test (tapes, states_come_and_go_before_the_step_and_in_the_first_one);

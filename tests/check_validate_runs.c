@@ -293,18 +293,41 @@ END_TEST
 
 /* ---- Judging ---- */
 
-/* bf16 weights, fp32 gradients, fp32 weights and both moments: 18 bytes of each parameter outlive the step. */
-START_TEST (nanotrons_allocated_memory_is_what_is_held_between_steps)
+/* Peaks behind the last backward as rank 0 printed them in the Ultra-Scale Playbook's sweep (nanotron, H100, 4,096 tokens, vocabulary of 131,072, SwiGLU):
+ * 20 bytes of a parameter with DistributedDataParallel's buckets, 18 without, 10 + 14 / dp where ZeRO gathers weights through copies; buffers that hold
+ * gathered inputs and gradients; stages of about equal cost. */
+START_TEST (nanotrons_allocated_memory_is_what_is_held_behind_the_last_backward)
 {
-  g_autoptr (ScRows) rows = parse ("{'model': {'family': 'llama', 'hidden': 1024, 'layers': 4, 'heads': 16, 'vocab': 32768, 'gated_mlp': true}, 'seq': 1024, " A100 ("1")
-                                   "'software': {'framework': 'nanotron'}, 'plan': {'dp': 1, 'micro_batch': 4, 'global_batch': 4, 'dtype': 'bf16', 'grad_dtype': 'fp32'}, "
-                                   "'measured': {'peak_allocated_gib': 1, 'peak_reserved_gib': 1}}");
-  g_autoptr (ScRunsResult) r = validate (rows, 1, TRUE);
-  const ScRunResult *const run = g_ptr_array_index (r->runs, 0);
-  ck_assert_msg (run->why == NULL, "%s", run->why);
-  const double params = 2 * 32768 * 1024.0 + 4 * (4 * 1024 * 1024 + 3 * 4096 * 1024 + 2 * 1024) + 1024;
-  ck_assert_double_eq_tol (run->peak_gib[SC_PEAK_ALLOCATED] * 1024 * 1024 * 1024 / params, 18, 0.05);
-  ck_assert_double_gt (run->peak_gib[SC_PEAK_RESERVED], 1.5 * run->peak_gib[SC_PEAK_ALLOCATED]);
+  static const struct
+  {
+    guint hidden, layers, heads, ffn;
+    gboolean tied;
+    const char *sharding;
+    guint tp, pp, dp, micro_batch;
+    double gib;
+  } cases[] = {
+    { 2048, 16, 32, 8192, TRUE, "none", 1, 1, 8, 1, 25.07 },  { 2048, 16, 32, 8192, TRUE, "none", 1, 1, 8, 2, 25.07 },
+    { 2048, 16, 32, 8192, TRUE, "none", 4, 1, 2, 16, 6.82 },  { 2048, 16, 32, 8192, TRUE, "none", 8, 1, 1, 16, 3.39 },
+    { 2048, 16, 32, 8192, TRUE, "zero1", 1, 1, 16, 1, 13.66 }, { 2048, 16, 32, 8192, TRUE, "none", 1, 2, 4, 1, 17.57 },
+    { 2048, 16, 32, 8192, TRUE, "none", 1, 8, 1, 1, 7.94 },   { 3072, 28, 32, 8192, TRUE, "zero1", 2, 4, 4, 1, 8.34 },
+    { 4096, 32, 32, 14336, FALSE, "zero1", 1, 16, 2, 1, 20.12 },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autofree char *text = g_strdup_printf (
+          "{'model': {'family': 'llama', 'hidden': %u, 'layers': %u, 'heads': %u, 'ffn': %u, 'vocab': 131072, 'gated_mlp': true, 'tied_embeddings': %s}, 'seq': 4096, "
+          "'cluster': {'gpu': 'h100-sxm-80gb', 'gpus': %u, 'gpus_per_node': 8, 'intra': 'nvswitch', 'nic_gbps_per_gpu': 400, 'fabric': 'efa'}, "
+          "'software': {'framework': 'nanotron'}, 'plan': {'tp': %u, 'pp': %u, 'dp': %u, 'sharding': '%s', 'sequence_parallel': %s, 'micro_batch': %u, "
+          "'global_batch': %u, 'dtype': 'bf16', 'grad_dtype': 'fp32'}, 'measured': {'peak_allocated_gib': %g, 'peak_reserved_gib': 80}}",
+          cases[i].hidden, cases[i].layers, cases[i].heads, cases[i].ffn, cases[i].tied ? "true" : "false", cases[i].tp * cases[i].pp * cases[i].dp, cases[i].tp, cases[i].pp,
+          cases[i].dp, cases[i].sharding, cases[i].tp > 1 ? "true" : "false", cases[i].micro_batch, cases[i].dp * cases[i].micro_batch * 16, cases[i].gib);
+      g_autoptr (ScRows) rows = parse (text);
+      g_autoptr (ScRunsResult) r = validate (rows, 1, TRUE);
+      const ScRunResult *const run = g_ptr_array_index (r->runs, 0);
+      ck_assert_msg (run->why == NULL, "%s", run->why);
+      ck_assert_msg (fabs (sc_run_peak_error (run, SC_PEAK_ALLOCATED)) < 0.003, "%u: %+.4f", i, sc_run_peak_error (run, SC_PEAK_ALLOCATED));
+      ck_assert_double_gt (run->peak_gib[SC_PEAK_RESERVED], 1.1 * run->peak_gib[SC_PEAK_ALLOCATED]);
+    }
 }
 END_TEST
 
@@ -470,7 +493,7 @@ main (void)
   tcase_set_timeout (plans, 300);
   tcase_add_test (plans, at_most_two_of_a_hundred_complete_rows_become_no_workload);
   tcase_add_test (plans, stages_are_as_the_row_tells_them);
-  tcase_add_test (judging, nanotrons_allocated_memory_is_what_is_held_between_steps);
+  tcase_add_test (judging, nanotrons_allocated_memory_is_what_is_held_behind_the_last_backward);
   tcase_add_test (judging, model_states_are_as_zero_counts_them);
   tcase_add_test (judging, errors_of_five_are_as_by_hand);
   tcase_add_test (judging, threads_do_not_change_a_byte);

@@ -306,6 +306,13 @@ static const ScFramework nanotron_2024 = {
   .recompute_stops_early = TRUE,
   .optimizer_bytes_per_param = FUSED_ADAMW_BYTES + 6,
   .fp32_main_grads = TRUE,
+  .waiting_grads = TRUE,      /* src/nanotron/optim/gradient_accumulator.py: FP32GradientAccumulator.backward */
+  .ddp_buckets = TRUE,        /* ...: get_fp32_accum_hook; torch/csrc/distributed/c10d/reducer.cpp */
+  .zero_gather_copies = TRUE, /* src/nanotron/distributed.py: all_gather_coalesced, on torch's all_gather into a list */
+  .gather_buffers = TRUE,     /* src/nanotron/parallel/tensor_parallel/functional.py: MemoryBuffer, "allgather" and "allgather2" */
+  .keeps_silu = TRUE,         /* src/nanotron/models/llama.py: GLUActivation */
+  .rotary_tables = TRUE,      /* ...: flash_rotary_embedding of CausalSelfAttention */
+  .pooled_workspaces = TRUE,  /* aten/src/ATen/cuda/CublasHandlePool.cpp; one of the host's thread, one of autograd's */
 };
 
 /* The Triton kernel, which MPT needed for its biases (attn_impl: triton): FlashAttention-2 is 1.3 to 2.5 times as fast (arXiv 2307.08691,

@@ -89,6 +89,13 @@ typedef struct
   gboolean states_by_tensor;   /* weights are made one by one and copied into a buffer; optimizer states are tensors of their own */
   gboolean pool_workspaces;    /* workspaces of its libraries are tensors of PyTorch's allocator (sc_framework_workspaces()) */
   gboolean keeps_gathered;     /* the input of the logits is gathered into one buffer that stays (Megatron's GlobalMemoryBuffer) */
+  gboolean waiting_grads;      /* ... to which the gradients of a whole backward are added when it has ended */
+  gboolean ddp_buckets;        /* ... beside which DistributedDataParallel has buckets in the type of weights */
+  gboolean zero_gather_copies; /* ZeRO 1 gathers weights into copies: what it owns, of each rank, and all of them in a row */
+  gboolean gather_buffers;     /* with sequence parallelism, gathered inputs and output gradients lie in two buffers that live for the whole run */
+  gboolean keeps_silu;         /* SwiGLU in two operations, the second of which saves the first one's output */
+  gboolean rotary_tables;      /* each layer has its own cosines and sines */
+  gboolean pooled_workspaces;  /* those of products alone are (as the device has them) */
 } ScFramework;
 
 const ScFramework *const *sc_framework_all (void); /* NULL-ended */

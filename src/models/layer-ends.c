@@ -51,7 +51,7 @@ ends_pass (const ScLayerShape *shape, GArray *items, ScTimeKind time)
   Pass p = sc_pass_new (shape, items, time);
   sc_pass_wide (&p);
   p.buffers = FALSE;
-  p.keeps_gathered = p.sp && p.fw->keeps_gathered;
+  p.keeps_gathered = p.sp && (p.fw->keeps_gathered || p.fw->gather_buffers);
   return p;
 }
 
@@ -152,12 +152,12 @@ embedding_weights (Pass *p)
       sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_GATHER, "embedding gradient all-gather", table_full_bytes (p));
     }
   /* autograd makes a dense gradient of the table: zeroed, then one row added per token, then added to the buffer */
-  sc_pass_temp (p, p->e * table);
+  sc_pass_gradient (p, p->e * table);
   sc_pass_elementwise (p, "embedding gradient zero", p->e * table);
   sc_pass_operation (p, "embedding gradient", SC_OP_EMBEDDING_BACKWARD, table_full_bytes (p) + 8 * table_width (p) * p->t, 0);
   if (sc_pass_adds_gradients (p))
     sc_pass_elementwise (p, "embedding gradient add", (p->e + 2 * p->grad) * table);
-  sc_pass_temp (p, -p->e * table);
+  sc_pass_gradient (p, -p->e * table);
   if (p->sp)
     sc_pass_temp (p, -table_full_bytes (p));
   sc_pass_temp (p, -table_rows_bytes (p));

@@ -181,6 +181,16 @@ sc_pass_adds_gradients (const Pass *p)
   return p->fw->fp32_main_grads || p->plan->global_batch / p->plan->dp > p->plan->micro_batch;
 }
 
+/* What is added to gradients: gone when that is done, or, where it waits, when the pass over all layers is (sc_waiting_gradients()). */
+void
+sc_pass_gradient (Pass *p, double bytes)
+{
+  if (!p->fw->waiting_grads)
+    sc_pass_temp (p, bytes);
+  else if (bytes > 0)
+    sc_pass_mem (p, SC_MEM_GRADS, bytes);
+}
+
 void
 sc_pass_weight_gradient_over (Pass *p, const Linear *l, double n_out, double n_in, double rows)
 {
@@ -195,10 +205,10 @@ sc_pass_weight_gradient_over (Pass *p, const Linear *l, double n_out, double n_i
       sc_pass_gemm (p, l->wgrad, SC_GEMM_NT, n_out, n_in, rows);
       return;
     }
-  sc_pass_temp (p, p->e * n_out * n_in);
+  sc_pass_gradient (p, p->e * n_out * n_in);
   sc_pass_gemm (p, l->wgrad, SC_GEMM_NT, n_out, n_in, rows);
   sc_pass_elementwise (p, l->add, (p->e + 2 * p->grad) * n_out * n_in);
-  sc_pass_temp (p, -p->e * n_out * n_in);
+  sc_pass_gradient (p, -p->e * n_out * n_in);
 }
 
 void
@@ -308,7 +318,7 @@ sc_pass_row_backward (Pass *p, const Linear *l, double n_in)
 {
   const gboolean chunks = sc_pass_overlaps (p), kept = p->part == PART_INPUT;
   const double input = gathered_bytes_of (p, p->h), copies = p->sp ? 0 : sc_pass_copies (p, p->h * p->t);
-  const double gathered = (!p->sp || (chunks && !kept) ? 0 : input) + other_layouts_of (p, p->h); /* user buffers do not wait for the weights */
+  const double gathered = (!p->sp || (chunks && !kept) || p->fw->gather_buffers ? 0 : input) + other_layouts_of (p, p->h); /* user buffers do not wait for the weights */
   const guint layouts = gathered_layouts (p);
   sc_pass_temp (p, copies);
   cast_to_gather (p, "cast of gradient", p->h * p->t_sp);
@@ -500,5 +510,5 @@ sc_pass_row_weights (Pass *p, const Linear *l, double n_in, Tensor input)
   sc_pass_spent (p, input);
   if (of_attention (p))
     sc_pass_spent (p, PROJ_NARROW);
-  sc_pass_temp (p, p->sp ? -gathered_bytes_of (p, p->h) - other_layouts_of (p, p->h) : -sc_pass_full_bytes (p));
+  sc_pass_temp (p, !p->sp ? -sc_pass_full_bytes (p) : -(p->fw->gather_buffers ? 0 : gathered_bytes_of (p, p->h)) - other_layouts_of (p, p->h));
 }

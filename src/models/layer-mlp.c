@@ -105,9 +105,11 @@ sc_pass_mlp_up_forward (Pass *p)
     sc_pass_column_forward (p, fc1 (p), p->f); /* every second product again: one branch */
   if (!p->shape->kind.experts)
     sc_pass_used (p, NORM2_OUT);
+  sc_pass_born (p, GATE_OUT);
   sc_pass_born (p, FC2_IN);
   activation_forward (p);
   sc_pass_used (p, FC1_OUT);
+  sc_pass_used (p, GATE_OUT);
 }
 
 void
@@ -136,6 +138,7 @@ sc_pass_mlp_down_backward (Pass *p)
   if (!p->shape->kind.experts && sc_pass_repeats (p, SC_MODULE_MLP_ACT) && !sc_pass_repeats (p, SC_MODULE_MLP))
     {
       p->time = SC_TIME_RECOMPUTE;
+      sc_pass_born (p, GATE_OUT);
       sc_pass_born (p, FC2_IN);
       activation_forward (p);
       sc_pass_cast_again (p, TRUE, p->f * p->t);
@@ -148,6 +151,7 @@ sc_pass_mlp_down_backward (Pass *p)
   activation_backward (p);
   sc_pass_temp (p, -p->e * p->f * p->t);
   sc_pass_spent (p, FC1_OUT);
+  sc_pass_spent (p, GATE_OUT);
 }
 
 void

@@ -36,6 +36,7 @@ sc_pass_new (const ScLayerShape *shape, GArray *items, ScTimeKind time)
     .split = plan->tp > 1,
     .sp = plan->tp > 1 && plan->sequence_parallel,
     .buffers = plan->tp > 1 && plan->sequence_parallel && plan->tp_overlap,
+    .keeps_gathered = plan->tp > 1 && plan->sequence_parallel && shape->framework->gather_buffers,
   };
   if (shape->kind.experts)
     {
@@ -113,6 +114,7 @@ sc_tensor_name (guint8 tensor)
     [MOE_FC1_OUT + 1] = "fc1 output of experts",
     [MOE_FC2_IN + 1] = "fc2 input of experts",
     [FC1_OUT + 1] = "fc1 output",
+    [GATE_OUT + 1] = "gate, activated",
     [FC2_IN + 1] = "fc2 input",
     [SHARED_OUT + 1] = "output of shared experts",
     [MLP_MASK + 1] = "mlp dropout mask",
@@ -215,6 +217,8 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
       return p->shape->kind.experts && p->model->shared_gate && p->model->shared_experts > 0 ? sc_pass_rows_bytes (p) : 0;
     case FC1_OUT:
       return (p->model->gated_mlp ? 2 : 1) * p->e * p->f * p->t;
+    case GATE_OUT:
+      return p->fw->keeps_silu && p->model->gated_mlp ? p->e * p->f * p->t : 0;
     case FC2_IN:
       return sc_pass_kept_bytes (p) * p->f * p->t;
     case OPS_QUERIES:
@@ -230,15 +234,15 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
 #define BIT(tensor) (G_GUINT64_CONSTANT (1) << (tensor))
 G_STATIC_ASSERT (N_TENSORS <= 64);
 
-#define SHARED_BITS (BIT (FC1_OUT) | BIT (FC2_IN) | BIT (SHARED_OUT))
+#define SHARED_BITS (BIT (FC1_OUT) | BIT (GATE_OUT) | BIT (FC2_IN) | BIT (SHARED_OUT))
 
 /* What backward need not find where it repeats a part of the layer, with experts or without. */
 static const guint64 dropped_by[SC_N_MODULES][2] = {
 #define ALWAYS(bits) { (bits), (bits) }
   [SC_MODULE_CORE_ATTN] = ALWAYS (BIT (SOFTMAX_OUT) | BIT (ATTENTION_MASK) | BIT (ATTENTION_DROPPED) | BIT (FLASH_LSE) | BIT (HEADS_OUT)),
   [SC_MODULE_LAYERNORM] = ALWAYS (BIT (NORM1_OUT) | BIT (NORM1_STATS) | BIT (NORM2_OUT) | BIT (NORM2_STATS)),
-  [SC_MODULE_MLP_ACT] = { BIT (FC2_IN), 0 },
-  [SC_MODULE_MLP] = { BIT (FC1_OUT) | BIT (FC2_IN), 0 },
+  [SC_MODULE_MLP_ACT] = { BIT (GATE_OUT) | BIT (FC2_IN), 0 },
+  [SC_MODULE_MLP] = { BIT (FC1_OUT) | BIT (GATE_OUT) | BIT (FC2_IN), 0 },
   [SC_MODULE_MOE_ACT] = { 0, BIT (MOE_FC2_IN) },
   [SC_MODULE_SHARED_EXPERTS] = { 0, SHARED_BITS },
   [SC_MODULE_MOE] = { 0, BIT (ROUTER_OUT) | BIT (MOE_IN) | BIT (MOE_FC1_OUT) | BIT (MOE_FC2_IN) | SHARED_BITS },

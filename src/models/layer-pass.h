@@ -36,6 +36,7 @@ typedef enum
   MOE_FC1_OUT,
   MOE_FC2_IN,
   FC1_OUT, /* input of GELU, or of SwiGLU: both branches; of the MLP, or of the shared experts */
+  GATE_OUT, /* SwiGLU's first branch behind its SiLU, where the product saves it */
   FC2_IN,
   SHARED_OUT, /* of shared experts, where a gate multiplies it */
   MLP_MASK,
@@ -184,6 +185,7 @@ void sc_pass_row_forward (Pass *p, const Linear *l, double n_in);
 void sc_pass_row_backward (Pass *p, const Linear *l, double n_in);
 void sc_pass_row_weights (Pass *p, const Linear *l, double n_in, Tensor input);
 gboolean sc_pass_adds_gradients (const Pass *p);
+void sc_pass_gradient (Pass *p, double bytes); /* one that is added to the buffer's, born or added */
 void sc_pass_weight_gradient (Pass *p, const Linear *l, double n_out, double n_in);
 void sc_pass_weight_gradient_over (Pass *p, const Linear *l, double n_out, double n_in, double rows); /* of @rows tokens, not of all */
 void sc_pass_norm_forward (Pass *p, const char *name);

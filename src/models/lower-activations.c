@@ -42,7 +42,7 @@ put_saved (Lower *l, ScStreamKind stream, guint layer, gboolean back)
 {
   const guint outer = l->info.layer;
   l->info.layer = layer;
-  sc_lower_put_saved (l, stream, l->in->items->layers[sc_lower_layer_kind (l, layer)].away[back ? 1 : 0], (back ? 1 : -1) * saved_bytes (l, layer));
+  sc_lower_put_listed (l, stream, SC_MEM_ACTIVATIONS, l->in->items->layers[sc_lower_layer_kind (l, layer)].away[back ? 1 : 0], (back ? 1 : -1) * saved_bytes (l, layer));
   l->info.layer = outer;
 }
 

@@ -125,6 +125,8 @@ sc_lower_data_begin (Lower *l)
   g_array_set_size (l->born, 0);
   g_array_set_size (l->born, sc_plan_chunks (l->plan) * (l->in->workload->model.layers + 2));
   l->born_bytes = 0;
+  g_ptr_array_set_size (l->waiting, 0);
+  g_ptr_array_set_size (l->waiting, (int) (sc_plan_chunks (l->plan) * SC_N_PASSES));
   l->copied_out = SC_NONE;
   g_array_set_size (l->buckets, 0);
   if (l->sharding->steps->reduce != NULL)
@@ -178,9 +180,42 @@ sc_lower_after_unit (Lower *l, const ScSlot *slot, guint unit, gboolean last)
     l->sharding->steps->after_unit (l, slot, unit, last);
 }
 
+static void
+list_waiting (const Priced *priced, GArray *items)
+{
+  for (guint i = 0; priced->from != NULL && i < priced->from->len; i++)
+    {
+      ScItem item = g_array_index (priced->from, ScItem, i);
+      item.mem_bytes = -item.mem_bytes;
+      if (item.kind == SC_ITEM_MEM && item.mem == SC_MEM_GRADS)
+        g_array_append_val (items, item);
+    }
+}
+
+/* All gradients of the pass are there, and are added. */
+static void
+put_waiting (Lower *l, const ScSlot *slot)
+{
+  if (!l->in->workload->framework->waiting_grads || slot->pass == SC_PASS_FORWARD)
+    return;
+  gpointer *const items = &l->waiting->pdata[slot->chunk * SC_N_PASSES + slot->pass];
+  if (*items == NULL)
+    {
+      *items = g_array_new (FALSE, FALSE, sizeof (ScItem));
+      for (guint unit = 0; unit < sc_lower_n_units (l, slot->chunk); unit++)
+        list_waiting (sc_lower_unit_price (l, slot->chunk, unit, (ScPass) slot->pass), *items);
+    }
+  double bytes = 0;
+  const GArray *const all = *items;
+  for (guint i = 0; i < all->len; i++)
+    bytes += (double) g_array_index (all, ScItem, i).mem_bytes;
+  sc_lower_put_listed (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, *items, bytes);
+}
+
 void
 sc_lower_after_slot (Lower *l, const ScSlot *slot, gboolean last)
 {
+  put_waiting (l, slot);
   if (l->sharding->steps->after_slot != NULL)
     l->sharding->steps->after_slot (l, slot, last);
 }

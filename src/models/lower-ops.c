@@ -524,11 +524,11 @@ sc_lower_put_tensor (Lower *l, ScStreamKind stream, ScMemKind kind, double bytes
 }
 
 void
-sc_lower_put_saved (Lower *l, ScStreamKind stream, GArray *items, double bytes)
+sc_lower_put_listed (Lower *l, ScStreamKind stream, ScMemKind kind, GArray *items, double bytes)
 {
   if (l->tape != NULL && items != NULL) /* lists of passes may be made by hand */
     sc_tape_put_list (l->tape, items, 0, G_MAXUINT32, sc_info_pack (l->info), n_ops (l));
-  put_mem_op (l, stream, SC_MEM_ACTIVATIONS, bytes);
+  put_mem_op (l, stream, kind, bytes);
 }
 
 void

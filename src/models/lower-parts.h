@@ -120,6 +120,7 @@ typedef struct Lower
   gboolean reducing;        /* its buckets are reduced as they are full */
   GArray  *born;            /* guint8 [chunks x (layers + 2)]: units whose gradients are held until the step ends */
   double   born_bytes;
+  GPtrArray *waiting;       /* GArray of ScItem, or NULL: [chunks * SC_N_PASSES] gradients that wait for the end of their pass, gone; as they are asked for */
   gpointer shard;           /* what the strategy keeps */
   guint    away;            /* lower-activations.c: layers whose saved tensors are on the host ... */
   guint32  trip;            /* ... and the event behind the copy that is on its way, or SC_NONE */
@@ -176,7 +177,7 @@ void sc_lower_put_order (Lower *l, ScStreamKind after, ScStreamKind stream);
 guint32 sc_lower_put_record (Lower *l, ScStreamKind stream);
 void sc_lower_put_mem (Lower *l, ScStreamKind stream, ScMemKind kind, double bytes);
 void sc_lower_put_tensor (Lower *l, ScStreamKind stream, ScMemKind kind, double bytes, const char *name); /* the same, with a name */
-void sc_lower_put_saved (Lower *l, ScStreamKind stream, GArray *items, double bytes); /* saved tensors, @bytes in all, as @items list them */
+void sc_lower_put_listed (Lower *l, ScStreamKind stream, ScMemKind kind, GArray *items, double bytes); /* tensors of a kind, @bytes in all, as @items list them */
 void sc_lower_put_state (Lower *l, ScTapeKind when, ScMemKind kind, double bytes, const char *name); /* before the step begins */
 void sc_lower_put_state_parts (Lower *l, ScTapeKind when, ScMemKind kind, const GArray *parts, double sign, const char *name); /* each of double @parts a tensor of its own */
 void sc_lower_tape_list (Lower *l, const Priced *priced, guint from, guint to); /* a pass runs: its items [from .. to) */

@@ -17,6 +17,13 @@ sc_detail_name (ScDetail detail)
 
 /* ---- the passes and the stages ---- */
 
+static void
+list_unref (gpointer data)
+{
+  if (data != NULL)
+    g_array_unref (data);
+}
+
 static GArray *
 item_list (void)
 {
@@ -381,6 +388,24 @@ put_weight_casts (Lower *l)
   g_free (priced.items);
 }
 
+/* What modules and libraries keep on the device besides, of frameworks in which it is looked after. */
+static void
+put_library_states (Lower *l, const ScLayerShape *shape)
+{
+  const ScFramework *const fw = l->in->workload->framework;
+  const ScModel *const m = &l->in->workload->model;
+  guint layers = 0;
+  for (guint chunk = 0; chunk < sc_plan_chunks (l->plan); chunk++)
+    layers += l->in->sizes->layers[sc_plan_stage (l->plan, l->at.pp, chunk)];
+  const double table = shape->act_bytes * l->in->workload->seq * m->head_dim / 2;
+  for (guint i = 0; i < 2 * layers && fw->rotary_tables && m->positions == SC_POSITIONS_ROPE; i++)
+    sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_WEIGHTS, table, i % 2 == 0 ? "cosines" : "sines");
+  for (guint i = 0; i < 2 && fw->gather_buffers && l->plan->sequence_parallel && l->plan->tp > 1; i++)
+    sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_COMM, shape->act_bytes * shape->tokens * m->hidden, i == 0 ? "gathered input" : "gathered gradient");
+  if (fw->pooled_workspaces)
+    sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_COMM, (double) (guint64) l->price->device->workspace_bytes.value, "workspaces of products");
+}
+
 static void
 put_states (Lower *l)
 {
@@ -406,6 +431,7 @@ put_states (Lower *l)
   if (sc_sharding_has_pipeline_engine (l->sharding, l->in->workload->framework) && l->at.pp == p->pp - 1) /* pipe_buffers['outputs'] of deepspeed/runtime/pipe/engine.py */
     sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_LOGITS, shape.tokens * l->in->workload->model.vocab / p->tp * shape.act_bytes, "logits of the micro-batch before");
   sc_lower_put_kept (l);
+  put_library_states (l, &shape);
 }
 
 static void
@@ -711,7 +737,7 @@ sc_lower (const ScLowerInput *in)
               .prices = g_array_new (FALSE, FALSE, sizeof (Prices)), .known = g_new0 (GArray *, MAX (n_families, 1)),
               .messages = ret->messages, .needs = ret->needs, .grade_s = ret->grade_s,
               .buckets = g_array_new (FALSE, FALSE, sizeof (Bucket)), .dp_done = g_array_new (FALSE, FALSE, sizeof (guint32)),
-              .born = g_array_new (FALSE, TRUE, sizeof (guint8)), .delays = g_array_new (FALSE, FALSE, sizeof (guint32)) };
+              .born = g_array_new (FALSE, TRUE, sizeof (guint8)), .waiting = g_ptr_array_new_with_free_func (list_unref), .delays = g_array_new (FALSE, FALSE, sizeof (guint32)) };
   g_array_set_clear_func (l.prices, sc_lower_prices_clear);
   l.n_price_of = MAX (l.plan->n_microbatch_factors, 1) * MAX (in->items->kinds->n_packed, 1);
   g_autofree guint *price_of = g_new (guint, l.n_price_of);
@@ -761,6 +787,7 @@ sc_lower (const ScLowerInput *in)
   g_array_unref (l.buckets);
   g_array_unref (l.dp_done);
   g_array_unref (l.born);
+  g_ptr_array_unref (l.waiting);
   g_array_unref (l.delays);
   for (guint i = 0; i < SC_N_COMMS; i++)
     g_queue_clear (&l.started[i]);

@@ -9,7 +9,18 @@ ddp_reduce (Lower *l, const Bucket *b)
                       (double) b->params * sc_dtype_bytes (l->plan->grad_dtype), "gradients");
 }
 
+/* Where gradients are summed in fp32 by a hook of DistributedDataParallel's, its own buckets are there besides. */
+static void
+none_begin (Lower *l)
+{
+  if (!l->in->workload->framework->ddp_buckets || sc_plan_data_ranks (l->plan) == 1)
+    return;
+  for (guint i = 0; i < l->buckets->len; i++)
+    sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_COMM, (double) g_array_index (l->buckets, Bucket, i).params * sc_dtype_bytes (l->plan->dtype), "gradient bucket");
+}
+
 static const ScShardingSteps none_steps = {
+  .begin = none_begin,
   .by_units = sc_bucket_by_units,
   .by_products = sc_bucket_by_products,
   .before_unit = sc_bucket_before_unit,

@@ -134,6 +134,20 @@ zero_before_optimizer (Lower *l)
   sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, -flat);
 }
 
+/* nanotron flattens what this rank owns, makes a tensor for what each rank of the group owns, and has them gathered into a list, for which PyTorch's
+ * process group takes one tensor in a row before it copies them out. */
+static void
+put_gather_copies (Lower *l, int sign)
+{
+  const double params = (double) l->in->sizes->params[l->at.pp] + (double) l->in->sizes->experts[l->at.pp], bytes = params * sc_dtype_bytes (l->plan->dtype);
+  const guint ranks = sc_plan_data_ranks (l->plan);
+  if (!l->in->workload->framework->zero_gather_copies || ranks == 1)
+    return;
+  for (guint i = 0; i < ranks + 1; i++)
+    sc_lower_put_tensor (l, SC_STREAM_COMPUTE, SC_MEM_COMM, sign * floor (bytes / ranks), i == 0 ? "owned weights" : "gathered weights");
+  sc_lower_put_tensor (l, SC_STREAM_COMPUTE, SC_MEM_COMM, sign * floor (bytes), "gathered weights in a row");
+}
+
 /* All weights in pieces of allgather_bucket, behind the optimizer, before anything else. */
 static void
 zero_after_optimizer (Lower *l)
@@ -142,7 +156,9 @@ zero_after_optimizer (Lower *l)
     sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_GRADS, -copy_bytes (l));
   if (!deepspeed (l) || l->plan->overlap_param)
     {
+      put_gather_copies (l, 1);
       sc_bucket_after_optimizer (l);
+      put_gather_copies (l, -1);
       return;
     }
   for (guint experts = 0; experts < 2; experts++)

@@ -123,7 +123,8 @@ add_class (ScSummary *s, const ScLowerInput *in, guint k, Stage *stages)
   ScClassSummary *const c = &s->classes[k];
   Stage *const z = &stages[c->stage];
   c->context_bytes = (guint64) c->device->context_bytes.value;
-  c->workspace_bytes = s->workload->framework->pool_workspaces ? 0 : (guint64) c->device->workspace_bytes.value;
+  const ScFramework *const fw = in->workload->framework;
+  c->workspace_bytes = fw->pool_workspaces || fw->pooled_workspaces ? 0 : (guint64) c->device->workspace_bytes.value; /* else the allocator has them */
   c->nccl_bytes = sc_memory_nccl (in->layout, in->fabric, c->representative) + sc_memory_nccl_grid (in->workload, in->fabric, c->representative);
   c->capacity_bytes = (guint64) c->device->memory_bytes.value;
   const guint64 left = c->capacity_bytes > around (c) ? c->capacity_bytes - around (c) : 1;
@@ -194,6 +195,7 @@ static void
 finish_class (const ScSummary *s, ScClassSummary *c, const Stage *z, const Stage *fullest)
 {
   c->peak_allocated_bytes = z->peak.bytes;
+  c->late_allocated_bytes = sc_tape_late_peak (z->tape).bytes;
   for (guint i = 0; i < SC_N_MEMS; i++)
     c->at_peak[i] = z->peak.by_kind[i];
   c->peak_time = z->time;

@@ -2,6 +2,7 @@
 /* tape.c - lists of items are summed once, so that reading a tape costs one look at each entry. */
 #include "models/tape.h"
 #include "models/layer.h"
+#include "models/summary.h"
 #include <string.h>
 
 /* A list from its beginning to its end. */
@@ -164,9 +165,9 @@ is_state (const ScTapeEntry *e)
   return e->kind == SC_TAPE_STATE || e->kind == SC_TAPE_LAZY || e->kind == SC_TAPE_LATE;
 }
 
-/* States alone count as they are when the step begins: what came and went before is no part of it. */
-ScTapePeak
-sc_tape_peak (const ScTape *t)
+/* Highest from entry @from on.  States alone count as they are when the step begins: what came and went before is no part of it. */
+static ScTapePeak
+peak_from (const ScTape *t, guint32 from)
 {
   ScTapePeak peak = { .entry = G_MAXUINT32 };
   gint64 now = 0, by_kind[SC_N_MEMS] = { 0 };
@@ -174,23 +175,43 @@ sc_tape_peak (const ScTape *t)
     {
       const ScTapeEntry *const e = &g_array_index (t->entries, ScTapeEntry, i);
       const Shape s = entry_shape (t, e);
-      const gboolean states = is_state (e), higher = now + s.peak > (gint64) peak.bytes;
+      const gboolean states = is_state (e), higher = i >= from && now + s.peak > (gint64) peak.bytes;
       for (guint k = 0; k < SC_N_MEMS; k++)
         {
           if (!states && higher)
             peak.by_kind[k] = (guint64) (by_kind[k] + s.at_peak[k]);
           by_kind[k] += s.net[k];
-          if (states)
+          if (states && from == 0)
             peak.by_kind[k] = (guint64) MAX (by_kind[k], 0);
         }
       now += s.sum;
-      if (states || higher)
+      if (higher || (states && from == 0))
         {
           peak.bytes = (guint64) (states ? now : now - s.sum + s.peak);
           peak.entry = i;
         }
     }
   return peak;
+}
+
+ScTapePeak
+sc_tape_peak (const ScTape *t)
+{
+  return peak_from (t, 0);
+}
+
+ScTapePeak
+sc_tape_late_peak (const ScTape *t)
+{
+  guint32 from = t->entries->len;
+  while (from > 0)
+    {
+      const ScTapeEntry *const e = &g_array_index (t->entries, ScTapeEntry, from - 1);
+      if (e->kind == SC_TAPE_LIST && sc_info_unpack (e->info).microbatch != SC_INFO_NO_MICROBATCH)
+        break;
+      from--;
+    }
+  return peak_from (t, from);
 }
 
 void

@@ -67,6 +67,9 @@ typedef struct
 
 ScTapePeak sc_tape_peak (const ScTape *tape);
 
+/* The same from the end of the step's last pass on: what is there then, gradients that waited for it added and gone, and what the optimizer brings. */
+ScTapePeak sc_tape_late_peak (const ScTape *tape);
+
 /* A stretch of entries [first .. end) in which each is the same as the one @length later, but for the micro-batch, which is @shift
  * later: the steady state of a pipeline, or of gradient accumulation. */
 typedef struct
