@@ -245,10 +245,9 @@ validate_rows (const ValidateOptions *options, gboolean memory, GString *out, GE
     return sc_cmd_fail_usage ("validate", error, "--check is for collectives, kernels and schedules");
   if (options->jobs < 0)
     return sc_cmd_fail_usage ("validate", error, "--jobs: found %d, expected 0 (one for each processor) or more", options->jobs);
-  if (options->rows == NULL)
-    return sc_cmd_fail_usage ("validate", error, "--rows: missing, expected a file of published runs");
+  const char *const shipped[] = { "runs", NULL };
   g_autoptr (ScRows) rows = sc_rows_new ();
-  for (char **file = options->rows; *file != NULL; file++)
+  for (const char *const *file = options->rows != NULL ? (const char *const *) options->rows : shipped; *file != NULL; file++)
     if (!sc_rows_load (rows, *file, error))
       return FALSE;
   g_autoptr (ScSystems) systems = sc_systems_load ("systems", error);
@@ -285,6 +284,26 @@ static const struct
 } subjects[] = { { "collectives", validate_collectives }, { "kernels", validate_kernels }, { "schedules", validate_schedules },
                { "runs", validate_runs },               { "memory", validate_memory } };
 
+/* All subjects one after the other, of the shipped rows. */
+static ScStatus
+validate_all (const ValidateOptions *options, GString *out, GError **error)
+{
+  if (options->rows != NULL || options->filter != NULL || options->hold_out != NULL || options->check || options->jobs != 0
+      || (options->format != NULL && strcmp (options->format, "text") != 0 && strcmp (options->format, "markdown") != 0))
+    {
+      sc_cmd_fail_usage ("validate", error, "found options without a subject, expected one, or --format text or markdown");
+      return SC_STATUS_USAGE;
+    }
+  const gboolean markdown = options->format != NULL && strcmp (options->format, "markdown") == 0;
+  for (guint i = 0; i < G_N_ELEMENTS (subjects); i++)
+    {
+      g_string_append_printf (out, markdown ? "%s# %s\n\n" : "%s---- %s ----\n\n", i > 0 ? "\n" : "", subjects[i].name);
+      if (!subjects[i].validate (options, out, error))
+        return SC_STATUS_DATA;
+    }
+  return SC_STATUS_OK;
+}
+
 static ScStatus
 run (const ScCommand *command, int argc, char **argv, GString *out, GError **error)
 {
@@ -309,6 +328,8 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
   const char *known[G_N_ELEMENTS (subjects) + 1] = { NULL };
   for (guint i = 0; i < G_N_ELEMENTS (subjects); i++)
     known[i] = subjects[i].name;
+  if (argc == 1)
+    return validate_all (&options, out, error);
   if (argc != 2)
     {
       g_autoptr (GString) names = g_string_new (NULL);
@@ -331,8 +352,10 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
 const ScCommand sc_cmd_validate = {
   .name = "validate",
   .summary = "Hold parts of the model against published measurements",
-  .usage = "collectives | kernels | schedules | runs | memory",
-  .help = "collectives: sweeps of nccl-tests and alike.  Each line of FILE is a JSON object with collective, gpu, gpus, nodes,\n"
+  .usage = "[collectives | kernels | schedules | runs | memory]",
+  .help = "Without a word what there is of all five.\n"
+          "\n"
+          "collectives: sweeps of nccl-tests and alike.  Each line of FILE is a JSON object with collective, gpu, gpus, nodes,\n"
           "gpus_per_node, fabric (in words), nccl, algo (what was forced) and rows, [[bytes, microseconds], ...]; keys of\n"
           "others are ignored.  The system follows from the words for GPU and fabric and the number of nodes, unless the\n"
           "object names it: topology, and set, an object of overrides.  Without a version of NCCL, Blackwell stands for 2.29\n"

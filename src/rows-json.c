@@ -173,6 +173,7 @@ static const ScFieldTable complete_table = { .title = "row: complete", .fields =
 #define PART(of) SC_FIELD_OTHER, .table = &of, .derived = "nothing stated"
 static const ScField row_fields[] = {
   { "id", TEXT (id), .help = "Unique name" },
+  { "like", SC_FIELD_OTHER, .derived = "nothing", .help = "id of an earlier row: what this one leaves out is as there, but for what was measured" },
   { "group", TEXT (group), .help = "Name of the table or sweep, whose rows differ in few things" },
   { "kind", SC_FIELD_CHOICE, .choices = kinds, .fallback = "training", ROW (kind), .help = "What was measured" },
   { "source", PART (sc_row_source_table), .help = "an object, where it was published" },
@@ -230,6 +231,51 @@ prune (cJSON *object, const ScFieldTable *table, const char *where, GPtrArray *i
         g_ptr_array_add (ignored, g_steal_pointer (&name));
       cJSON_Delete (cJSON_DetachItemViaPointer (object, item));
     }
+}
+
+/* Members of @from that @to has not are @to's, too, objects in objects. */
+static void
+inherit (cJSON *to, const cJSON *from)
+{
+  for (const cJSON *item = from->child; item != NULL; item = item->next)
+    {
+      cJSON *const own = cJSON_GetObjectItemCaseSensitive (to, item->string);
+      if (own == NULL)
+        cJSON_AddItemToObject (to, item->string, cJSON_Duplicate (item, TRUE));
+      else if (cJSON_IsObject (own) && cJSON_IsObject (item))
+        inherit (own, item);
+    }
+}
+
+/* Takes over what row "like" has. */
+static gboolean
+read_like (const ScRows *rows, ScJson *json, GError **error)
+{
+  static const char *const own[] = { "id", "measured", "derived", "missing", NULL };
+  const cJSON *const like = sc_row_at (json->root, "like");
+  if (like == NULL)
+    return TRUE;
+  const ScRow *found = NULL;
+  for (guint i = rows->rows->len; cJSON_IsString (like) && found == NULL && i-- > 0;)
+    if (strcmp (((const ScRow *) g_ptr_array_index (rows->rows, i))->id, like->valuestring) == 0)
+      found = g_ptr_array_index (rows->rows, i);
+  if (found == NULL)
+    {
+      g_autofree char *what = sc_json_found (like);
+      sc_json_fail (json, like, NULL, error, "found %s, expected the id of an earlier row", what);
+      return FALSE;
+    }
+  for (const cJSON *item = found->json->root->child; item != NULL; item = item->next)
+    {
+      cJSON *const mine = cJSON_GetObjectItemCaseSensitive (json->root, item->string);
+      if (g_strv_contains (own, item->string))
+        continue;
+      if (mine == NULL)
+        cJSON_AddItemToObject (json->root, item->string, cJSON_Duplicate (item, TRUE));
+      else if (cJSON_IsObject (mine) && cJSON_IsObject (item))
+        inherit (mine, item);
+    }
+  return TRUE;
 }
 
 static gboolean
@@ -307,11 +353,12 @@ nothing_is_known (ScRow *row)
 }
 
 static ScRow *
-read_row (const char *file, guint line, const char *text, gsize length, GPtrArray *ignored, GError **error)
+read_row (const ScRows *rows, const char *file, guint line, const char *text, gsize length, GError **error)
 {
+  GPtrArray *const ignored = rows->ignored;
   g_autofree char *where = g_strdup_printf ("%s:%u", file, line);
   g_autoptr (ScJson) json = sc_json_parse (where, text, length, error);
-  if (json == NULL || !sc_fields_check_object (json, json->root, error))
+  if (json == NULL || !sc_fields_check_object (json, json->root, error) || !read_like (rows, json, error))
     return NULL;
   g_autoptr (ScRow) row = g_new0 (ScRow, 1);
   nothing_is_known (row);
@@ -362,7 +409,7 @@ sc_rows_parse (ScRows *rows, const char *file, const char *text, gsize length, G
           g_set_error (error, SC_INPUT_ERROR, SC_INPUT_ERROR_CONTENT, "%s:%u: found more than %u rows, expected at most that many", file, line, MAX_ROWS);
           return FALSE;
         }
-      ScRow *const row = read_row (file, line, first, (gsize) (end - first), rows->ignored, error);
+      ScRow *const row = read_row (rows, file, line, first, (gsize) (end - first), error);
       if (row == NULL)
         return FALSE;
       g_ptr_array_add (rows->rows, row);

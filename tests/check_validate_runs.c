@@ -91,6 +91,28 @@ START_TEST (step_times_follow_from_what_is_printed)
 }
 END_TEST
 
+START_TEST (a_row_like_another_says_what_differs_and_null_is_not_as_there)
+{
+  g_autoptr (ScRows) rows = parse ("{'id': 'a', 'group': 'g', " MODEL A100 ("8") MEGATRON "'plan': {'dp': 8, 'tp': 1, 'micro_batch': 4, 'global_batch': 32}, "
+                                   "'measured': {'step_s': 2}}\n"
+                                   "{'id': 'b', 'like': 'a', 'cluster': {'gpus': 16}, 'plan': {'dp': 16, 'tp': null}, 'measured': {'oom': true}}\n"
+                                   "{'id': 'c', 'like': 'b', 'plan': {'global_batch': 64}}\n");
+  const ScRow *const b = g_ptr_array_index (rows->rows, 1), *const c = g_ptr_array_index (rows->rows, 2);
+  ck_assert_str_eq (b->group, "g");
+  ck_assert_str_eq (b->framework, "megatron-lm");
+  ck_assert_uint_eq (b->cluster.gpus, 16);
+  ck_assert_uint_eq (b->cluster.gpus_per_node, 8);
+  ck_assert (isnan (b->step_s)); /* what was measured there was not measured here */
+  ck_assert_int_eq (b->measured.oom, 1);
+  ck_assert_int_eq (c->measured.oom, -1);
+  const cJSON *const plan = sc_row_at (c->json->root, "plan");
+  ck_assert_uint_eq (sc_row_count_at (plan, "dp", 0), 16);
+  ck_assert_uint_eq (sc_row_count_at (plan, "micro_batch", 0), 4);
+  ck_assert_uint_eq (sc_row_count_at (plan, "global_batch", 0), 64);
+  ck_assert_ptr_null (sc_row_at (plan, "tp"));
+}
+END_TEST
+
 START_TEST (keys_of_others_are_listed_once)
 {
   g_autoptr (ScRows) rows = parse ("{'weather': 1, " MODEL "'plan': {}, 'measured': {'smell': 2, 'mfu': 0.4}, 'source': {'key': 'x', 'colour': 3}}\n"
@@ -485,6 +507,7 @@ main (void)
   tcase_add_test (reading, null_is_not_stated_and_derived_time_comes_before_printed_ones);
   tcase_add_test (reading, step_times_follow_from_what_is_printed);
   tcase_add_test (reading, keys_of_others_are_listed_once);
+  tcase_add_test (reading, a_row_like_another_says_what_differs_and_null_is_not_as_there);
   tcase_add_test (plans, frameworks_follow_from_words_date_and_attention);
   tcase_add_test (plans, every_rule_names_a_framework_that_there_is);
   tcase_add_test (plans, years_are_read_off_versions_papers_and_titles);
