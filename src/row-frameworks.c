@@ -27,6 +27,7 @@ static const ScRowFramework frameworks[] = {
   { "deepspeed", WHATEVER, .name = "deepspeed", .version = "2023", .year = 2023, .why = "" },
   { "nanotron", WHATEVER, .name = "nanotron", .version = "2024", .year = 2024, .logs_first = TRUE, .allocated_late = TRUE,
     .why = "src/nanotron/helpers.py: rank 0 writes (log_throughput()); src/nanotron/trainer.py: log_memory() resets the peaks behind the last backward" },
+  { "torchtitan", .since = 2025, .unfused = ANY, .compiled = 1, .name = "torchtitan", .version = "compiled-2025", .year = 2025, .why = "the loss is compiled as well" },
   { "torchtitan", .unfused = ANY, .compiled = 1, .name = "torchtitan", .version = "compiled", .year = 2024, .why = "" },
   { "torchtitan", WHATEVER, .name = "torchtitan", .version = "eager", .year = 2024, .why = "torch.compile is off unless the run says so" },
   { "llm-foundry", WHATEVER, .name = "llm-foundry", .version = "v0.0.4", .year = 2023, .why = "" },
@@ -136,6 +137,7 @@ static const struct
   { "megatron-core", NULL, WITH_CHUNKS, FALSE, "overlap_p2p", "true", "on unless --no-overlap-p2p-communication" },
   { "megatron-core", NULL, WITH_OWNERS, FALSE, "overlap_grad", "true", "as recipes that are measured have it" },
   { "megatron-core", NULL, WITH_OWNERS, FALSE, "overlap_param", "true", "as recipes that are measured have it" },
+  { "torchtitan", NULL, 0, FALSE, "expandable_segments", "true", "run_llama_train.sh, run_train.sh: PYTORCH_CUDA_ALLOC_CONF" },
   /* nanotron: with ZeRO there is no DistributedDataParallel, and fp32 gradients are summed whole behind the last backward */
   { "nanotron", NULL, WITH_ZERO1, FALSE, "overlap_grad", "false", "src/nanotron/trainer.py: make_ddp, sync_gradients_across_dp" },
   { "nanotron", NULL, WITH_ZERO1, FALSE, "zero", "{\"all_reduce\": true}", "src/nanotron/trainer.py: sync_gradients_across_dp (reduce_scatter=False)" },

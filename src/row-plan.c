@@ -158,6 +158,8 @@ read_task (const cJSON *value, cJSON *plan G_GNUC_UNUSED, cJSON *model G_GNUC_UN
   const char *const text = cJSON_IsString (value) ? value->valuestring : NULL;
   if (has_word (text, "lora|adapter|frozen"))
     return g_strdup_printf ("%s trains a part of the weights only, which is not modelled", text);
+  if (has_word (text, "full fine-tuning|^\\+ (compile|activation checkpointing)"))
+    return g_strdup ("weights and moments in 16 bits, without fp32 ones (full fine-tuning of that library), are not modelled");
   if (has_word (text, "optimizer in backward"))
     return g_strdup ("an optimizer that steps in backward is not modelled");
   if (has_word (text, "chunked cross entropy"))
@@ -294,7 +296,7 @@ year_in (const char *pattern, const char *text)
 guint
 sc_row_year (const ScRow *row)
 {
-  const char *const patterns[] = { "\\bv?(20[12]\\d)\\b", "\\bv?(2\\d)\\.(?:0[1-9]|1[0-2])\\b", "arXiv[: ](\\d\\d)(?:0[1-9]|1[0-2])\\.\\d" };
+  const char *const patterns[] = { "\\bv?(20[12]\\d)\\b", "\\bv?(2\\d)\\.(?:0[1-9]|1[0-2])\\b", "_(20[12]\\d)(?:0[1-9]|1[0-2])_", "arXiv[: ](\\d\\d)(?:0[1-9]|1[0-2])\\.\\d" };
   const char *const texts[] = { row->version, row->ref, row->title };
   for (guint t = 0; t < G_N_ELEMENTS (texts); t++)
     for (guint p = 0; p < G_N_ELEMENTS (patterns); p++)

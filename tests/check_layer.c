@@ -889,6 +889,44 @@ START_TEST (logits_peak_at_six_bytes_and_keep_four)
 }
 END_TEST
 
+/* Bytes for a logit: PyTorch in tensor operations, over a split vocabulary with a tensor for each of them (torch/distributed/tensor/parallel/loss.py),
+ * and where the loss is compiled: logits, and beside them their gradient. */
+START_TEST (losses_of_pytorch_hold_what_their_operations_leave)
+{
+  static const struct
+  {
+    const char *version;
+    guint tp;
+    double forward, backward;
+  } rows[] = { { "eager", 1, 10, 12 }, { "eager", 8, 14, 16 }, { "compiled", 1, 10, 12 }, { "compiled", 8, 14, 16 }, { "compiled-2025", 1, 2, 4 }, { "compiled-2025", 8, 2, 4 } };
+  for (guint k = 0; k < G_N_ELEMENTS (rows); k++)
+    {
+      ScWorkload w = llama (4096, 32, 14336, 32);
+      w.framework = sc_framework_find ("torchtitan", rows[k].version);
+      w.plan.tp = rows[k].tp;
+      w.plan.sequence_parallel = w.plan.tp > 1;
+      const double logits = 8192.0 * 128256 / w.plan.tp;
+      g_autoptr (GArray) items = list (&w, sc_head_forward);
+      const guint n_forward = items->len;
+      const ScLayerShape shape = sc_layer_shape (&w, NULL);
+      sc_head_backward (&shape, items);
+      gint64 live = 0, peak[2] = { 0 };
+      for (guint i = 0; i < items->len; i++)
+        {
+          const ScItem *const item = item_at (items, i);
+          live += item->kind == SC_ITEM_MEM && (item->mem == SC_MEM_LOGITS || item->mem == SC_MEM_TRANSIENT) ? item->mem_bytes : 0;
+          if (item->kind != SC_ITEM_KERNEL || item->kernel.class != SC_KERNEL_GEMM) /* its operands are no part of the loss */
+            peak[i >= n_forward] = MAX (peak[i >= n_forward], live);
+        }
+      const double others = w.plan.tp > 1 || rows[k].backward < 12 ? 0.5e9 : 0; /* what products bring */
+      ck_assert_double_ge ((double) peak[0], rows[k].forward * logits);
+      ck_assert_double_ge ((double) peak[1], rows[k].backward * logits);
+      ck_assert_double_le ((double) peak[0], rows[k].forward * logits + others);
+      ck_assert_double_le ((double) peak[1], rows[k].backward * logits + 2 * others);
+    }
+}
+END_TEST
+
 START_TEST (head_and_embedding_communicate_as_the_table_says)
 {
   ScWorkload w = llama (8192, 64, 28672, 80);
@@ -1041,6 +1079,7 @@ layer_suite (void)
   tcase_add_test (tc, a_split_backward_issues_the_same_and_frees_all);
   tcase_add_test (tc, gpt_weights_wait_for_32_sbh);
   tcase_add_test (tc, logits_peak_at_six_bytes_and_keep_four);
+  tcase_add_test (tc, losses_of_pytorch_hold_what_their_operations_leave);
   suite_add_tcase (suite, tc);
   tc = tcase_create ("collectives");
   tcase_set_timeout (tc, 60);

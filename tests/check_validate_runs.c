@@ -183,7 +183,7 @@ START_TEST (years_are_read_off_versions_papers_and_titles)
   } cases[] = {
     { "v2023.4", "", "", 2023 }, { "recipe tag v25.01.1", "", "", 2025 },      { "", "arXiv 2104.04473; x", "README 2020", 2021 },
     { "", "", "README 2020", 2020 }, { "d98e8a64ddf3", "repo@123456789012", "", 0 }, { "v0.0.4", "", "V100 experiments", 0 },
-    { "NGC 23.09", "", "", 2023 },
+    { "NGC 23.09", "", "", 2023 },  { "", "repo@123456789012:benchmarks/model_h200_202506_lab.md", "", 2025 },
   };
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
     {

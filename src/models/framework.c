@@ -223,6 +223,33 @@ static const ScFramework torchtitan_eager = {
   .activations = SC_ACTIVATIONS_HOOKS,
 };
 
+static const ScFramework torchtitan_compiled_2025 = {
+  .name = "torchtitan",
+  .version = "compiled-2025",
+  .summary = "torchtitan of 2025 with torch.compile on each block and on the loss, which reads the logits in 16 bits and writes their gradient beside them",
+  .source = "pytorch/torchtitan torchtitan/components/loss.py; the rest as compiled",
+  .host_assumed = TRUE,
+  .host_forward_s = HOST_FORWARD_S,
+  .host_backward_s = HOST_BACKWARD_S,
+  .host_p2p_s = HOST_P2P_CORE_S,
+  .fused_bias = TRUE,
+  .fused_gelu = TRUE,
+  .fused_dropout_add = TRUE,
+  .fused_softmax = TRUE,
+  .fused_rope = TRUE,
+  .fused_loss = TRUE,
+  .torch_loss = TRUE,
+  .loss_apart = TRUE,
+  .flash = SC_FLASH_2,
+  .fp8_keeps_wide = TRUE,
+  .recompute_stops_early = TRUE,
+  .optimizer_bytes_per_param = FOREACH_ADAMW_BYTES,
+  .buckets = SC_BUCKETS_TORCH,
+  .fsdp = 2,
+  .fsdp_keeps_last = TRUE,
+  .activations = SC_ACTIVATIONS_HOOKS,
+};
+
 static const ScFramework torchtitan_compiled = {
   .name = "torchtitan",
   .version = "compiled",
@@ -351,7 +378,7 @@ sc_framework_workspaces (const ScFramework *framework, gboolean hopper, gboolean
 
 static const ScFramework *const frameworks[] = {
   &megatron_lm_2021, &megatron_lm_2022, &megatron_deepspeed_2021, &megatron_deepspeed_2022, &megatron_core_2026, &megatron_core, &pytorch_eager,  &fsdp1_eager,
-  &torchtitan_eager, &torchtitan_compiled, &llm_foundry,           &deepspeed_2023, &nanotron_2024, NULL,
+  &torchtitan_eager, &torchtitan_compiled_2025, &torchtitan_compiled, &llm_foundry,           &deepspeed_2023, &nanotron_2024, NULL,
 };
 
 const ScFramework *const *

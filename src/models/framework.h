@@ -64,6 +64,7 @@ typedef struct
   gboolean eager_norm;         /* an RMSNorm is written out in tensor operations, each a kernel */
   gboolean loss_in_place;      /* a fused loss reads 16-bit logits and leaves their gradient in their place (Transformer Engine) */
   gboolean torch_loss;         /* PyTorch's cross entropy: in fp32, or, if fused, on the 16-bit logits in place */
+  gboolean loss_apart;         /* ... which then gets its gradient beside the logits, not in their place */
   gboolean fused_wgrad;        /* weight gradients accumulate inside the GEMM; else a separate add per micro-batch */
   gboolean async_tp_backward;  /* the backward TP collective runs under the weight-gradient GEMM */
   gboolean fp8_keeps_wide;     /* linear layers in 8 bits keep their inputs in 16 and cast them, and weights, at every product (torchao); else weights are cast once a step */

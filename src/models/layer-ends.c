@@ -217,6 +217,39 @@ loss_reduce (Pass *p, const char *name)
     sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_REDUCE, name, 4 * p->t);
 }
 
+/* Over a split vocabulary (torch/distributed/tensor/parallel/loss.py) in tensor operations, each result a tensor of its own: what is shifted by its
+ * maximum, its exponentials, and their logarithm subtracted. */
+static void
+split_loss_forward (Pass *p, double n)
+{
+  sc_pass_reduction (p, "loss: maximum", 4 * n);
+  loss_reduce (p, "loss maximum");
+  sc_pass_temp (p, 4 * n);
+  sc_pass_elementwise (p, "loss: subtract", 8 * n);
+  sc_pass_temp (p, 4 * n);
+  sc_pass_elementwise (p, "loss: exponentials", 8 * n);
+  sc_pass_reduction (p, "loss: sum", 4 * n);
+  sc_pass_temp (p, -4 * n);
+  loss_reduce (p, "loss sum");
+  sc_pass_end_tensor (p, LOG_SOFTMAX, 4 * n);
+  sc_pass_elementwise (p, "loss: log-softmax", 8 * n);
+  sc_pass_temp (p, -4 * n);
+}
+
+/* (choice + exponentials of the log-softmax) x gradient of the loss. */
+static void
+split_loss_backward (Pass *p, double n)
+{
+  sc_pass_temp (p, 4 * n);
+  sc_pass_elementwise (p, "loss: exponentials backward", 8 * n);
+  sc_pass_temp (p, 4 * n);
+  sc_pass_elementwise (p, "loss: choice and exponentials", 12 * n);
+  sc_pass_temp (p, -4 * n);
+  sc_pass_end_tensor (p, LOGITS_GRADIENT_FP32, 4 * n);
+  sc_pass_elementwise (p, "loss: times the gradient", 8 * n);
+  sc_pass_temp (p, -4 * n);
+}
+
 /* Eager: a copy in fp32 and its logarithmic softmax, which is kept.  Fused: twice over the logits, which are kept. */
 static void
 torch_loss_forward (Pass *p, double n)
@@ -229,9 +262,13 @@ torch_loss_forward (Pass *p, double n)
     }
   sc_pass_end_tensor (p, LOGITS_FP32, 4 * n);
   sc_pass_operation (p, "loss: to fp32", SC_OP_CAST, (p->e + 4) * n, 0);
-  sc_pass_end_tensor (p, LOG_SOFTMAX, 4 * n);
-  sc_pass_operation (p, "loss: log-softmax", SC_OP_SOFTMAX, 8 * n, 0);
-  loss_reduce (p, "loss sums");
+  if (p->split)
+    split_loss_forward (p, n);
+  else
+    {
+      sc_pass_end_tensor (p, LOG_SOFTMAX, 4 * n);
+      sc_pass_operation (p, "loss: log-softmax", SC_OP_SOFTMAX, 8 * n, 0);
+    }
   sc_pass_end_tensor (p, LOGITS_FP32, -4 * n);
   sc_pass_end_tensor (p, LOGITS, -p->e * n);
 }
@@ -242,13 +279,22 @@ torch_loss_backward (Pass *p, double n)
 {
   if (loss_in_place (p))
     {
-      sc_pass_elementwise (p, "cross entropy backward", 2 * p->e * n); /* in place */
+      if (p->fw->loss_apart)
+        sc_pass_end_tensor (p, LOGITS_GRADIENT, p->e * n);
+      sc_pass_elementwise (p, "cross entropy backward", 2 * p->e * n);
+      if (p->fw->loss_apart)
+        sc_pass_end_tensor (p, LOGITS, -p->e * n);
       return;
     }
   sc_pass_end_tensor (p, LOGITS_CHOICE, 4 * n);
   sc_pass_elementwise (p, "loss: gradient of the choice", 4 * n);
-  sc_pass_end_tensor (p, LOGITS_GRADIENT_FP32, 4 * n);
-  sc_pass_operation (p, "loss: log-softmax backward", SC_OP_SOFTMAX_BACKWARD, 12 * n, 0);
+  if (p->split)
+    split_loss_backward (p, n);
+  else
+    {
+      sc_pass_end_tensor (p, LOGITS_GRADIENT_FP32, 4 * n);
+      sc_pass_operation (p, "loss: log-softmax backward", SC_OP_SOFTMAX_BACKWARD, 12 * n, 0);
+    }
   sc_pass_end_tensor (p, LOGITS_CHOICE, -4 * n);
   sc_pass_end_tensor (p, LOG_SOFTMAX, -4 * n);
   sc_pass_end_tensor (p, LOGITS_GRADIENT, p->e * n);
@@ -320,7 +366,7 @@ loss_backward (Pass *p, double n)
 static EndTensor
 logits_gradient (const Pass *p)
 {
-  return loss_in_place (p) ? LOGITS : LOGITS_GRADIENT;
+  return loss_in_place (p) && !p->fw->loss_apart ? LOGITS : LOGITS_GRADIENT;
 }
 
 static void
