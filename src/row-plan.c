@@ -362,9 +362,23 @@ missing (const ScRow *row, const cJSON *model, const cJSON *plan)
   return words->len > 0 ? g_strdup_printf ("missing: %s", words->str) : NULL;
 }
 
+/* Where both ends of a pipeline are on one rank, they are chunks with a table each; the code that has such schedules asserts that they are not tied
+ * (sail-sg/zero-bubble-pipeline-parallelism megatron/training/arguments.py). */
+static void
+settle_ends (const ScRowFramework *framework, cJSON *model, const cJSON *plan, GPtrArray *notes)
+{
+  static const char *const folded[] = { "zb-v", "v-half", "v-min", NULL };
+  const char *const schedule = sc_row_text_at (plan, "schedule");
+  if (!g_str_has_prefix (framework->name, "megatron-") || schedule == NULL || !g_strv_contains (folded, schedule) || !cJSON_IsTrue (sc_row_at (model, "tied_embeddings")))
+    return;
+  put_bool (model, "tied_embeddings", FALSE);
+  g_ptr_array_add (notes, g_strdup ("model.tied_embeddings = false"));
+}
+
 static void
 settle_model (const ScRowFramework *framework, cJSON *model, const cJSON *plan, GPtrArray *notes)
 {
+  settle_ends (framework, model, plan, notes);
   static const char *const for_people[] = { "params_b", "extra", "family" };
   for (guint i = 0; i < G_N_ELEMENTS (for_people); i++)
     cJSON_DeleteItemFromObjectCaseSensitive (model, for_people[i]);

@@ -12,6 +12,7 @@
 #include "samples-json.h"
 #include "systems-json.h"
 #include "topology-json.h"
+#include "rows-json.h"
 #include "validate-schedules.h"
 #include "workload-json.h"
 
@@ -805,6 +806,13 @@ START_TEST (every_shipped_input_is_valid)
             {
               g_autoptr (ScKernelRows) rows = sc_kernel_rows_parse (row->name, row->text, row->length, &error);
               ck_assert_msg (rows != NULL, "%s", error != NULL ? error->message : "");
+              continue;
+            }
+          if (strcmp (row->name, "runs") == 0)
+            {
+              g_autoptr (ScRows) rows = sc_rows_new ();
+              ck_assert_msg (sc_rows_parse (rows, row->name, row->text, row->length, &error), "%s", error != NULL ? error->message : "");
+              ck_assert_uint_eq (rows->ignored->len, 0);
               continue;
             }
           if (strcmp (row->name, "schedules") == 0)

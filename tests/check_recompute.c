@@ -227,7 +227,7 @@ START_TEST (every_mode_frees_what_it_takes)
             if (split)
               append (&shape, sc_layer_backward_weight, live);
             for (guint k = 0; k < SC_N_MEMS; k++)
-              ck_assert_int_eq (live[k], 0);
+              ck_assert (live[k] == 0 || (k == SC_MEM_GRADS && fw.waiting_grads)); /* those go when a whole backward has ended */
           }
       }
 }
@@ -258,7 +258,7 @@ START_TEST (groups_keep_one_input_and_free_all)
             add_memory (items->layers[items->kinds->of_layer[i]].pass[SC_PASS_WEIGHT], live);
           }
         for (guint k = 0; k < SC_N_MEMS; k++)
-          ck_assert_int_eq (live[k], 0);
+          ck_assert (live[k] == 0 || (k == SC_MEM_GRADS && fw.waiting_grads));
       }
 }
 END_TEST

@@ -147,6 +147,7 @@ START_TEST (frameworks_follow_from_words_date_and_attention)
     { "megatron-lm', 'version': 'TransformerEngine 2.9", "flash", "", "megatron-core core" },
     { "nemo", "flash", "", "megatron-core core" },                        { "deepspeed", "unfused", "", "megatron-deepspeed 2022" },
     { "deepspeed", "flash", "", "deepspeed 2023" },                       { "Nanotron", "flash", "", "nanotron 2024" },
+    { "megatron-deepspeed", "unfused", "", "megatron-deepspeed 2022" },   { "megatron-deepspeed", "unfused", "of 2021", "megatron-deepspeed 2021" },
   };
   g_autoptr (ScSystems) rules = sc_systems_load ("systems", NULL);
   g_autoptr (ScRowSystems) systems = sc_row_systems_new (rules);
@@ -278,6 +279,24 @@ START_TEST (stages_are_as_the_row_tells_them)
       g_autofree guint *layers = sc_workload_stage_layers (run->workload);
       for (guint stage = 0; stage < 4; stage++)
         ck_assert_msg (layers[stage] == cases[i].of[stage], "case %u: stage %u has %u layers", i, stage, layers[stage]);
+    }
+}
+END_TEST
+
+START_TEST (tables_at_both_ends_of_one_rank_are_two)
+{
+  static const char *const plans[] = { "'pp': 4, 'schedule': '1f1b'", "'pp': 4, 'vpp': 2, 'schedule': 'v-half'", "'pp': 4, 'vpp': 2, 'schedule': 'v-min'" };
+  g_autoptr (ScSystems) rules = sc_systems_load ("systems", NULL);
+  g_autoptr (ScRowSystems) systems = sc_row_systems_new (rules);
+  for (guint i = 0; i < G_N_ELEMENTS (plans); i++)
+    {
+      g_autofree char *text = g_strdup_printf ("{'model': {'family': 'gpt', 'hidden': 1024, 'layers': 8, 'heads': 16, 'vocab': 28672, 'tied_embeddings': true}, 'seq': 1024, " A100 ("4")
+                                               MEGATRON "'plan': {'dp': 1, 'micro_batch': 1, 'global_batch': 8, 'attention': 'flash', %s}}", plans[i]);
+      g_autoptr (ScRows) rows = NULL;
+      g_autofree char *why = NULL;
+      g_autoptr (ScRowRun) run = build (systems, text, &rows, &why);
+      ck_assert_msg (run != NULL, "%s", why);
+      ck_assert_int_eq (run->workload->model.tied_embeddings, i == 0);
     }
 }
 END_TEST
@@ -516,6 +535,7 @@ main (void)
   tcase_set_timeout (plans, 300);
   tcase_add_test (plans, at_most_two_of_a_hundred_complete_rows_become_no_workload);
   tcase_add_test (plans, stages_are_as_the_row_tells_them);
+  tcase_add_test (plans, tables_at_both_ends_of_one_rank_are_two);
   tcase_add_test (judging, nanotrons_allocated_memory_is_what_is_held_behind_the_last_backward);
   tcase_add_test (judging, model_states_are_as_zero_counts_them);
   tcase_add_test (judging, errors_of_five_are_as_by_hand);
