@@ -82,7 +82,7 @@ const ScCommand sc_cmd_fit = {
           "\n"
           "Where the plan does not fit: the changes that make it fit, cheapest first, with the step time that they\n"
           "lead to (stepcast run --detail stage) and the keys for --set; of each kind the cheapest one.  Where no one\n"
-          "change does, two at once.  GPUs and global batch stay.\n"
+          "change does, two at once.  GPUs and global batch stay.  What is tried: stepcast list changes.\n"
           "\n"
           "Then how far it goes: the largest micro-batch, the longest sequence, the fewest GPUs (fewer data-parallel\n"
           "replicas), each with all else as it is, and what the next one would need.\n"

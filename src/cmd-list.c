@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "describe.h"
 #include "device-json.h"
+#include "fit.h"
 #include "hf-config.h"
 #include "json-in.h"
 #include "library.h"
@@ -264,6 +265,15 @@ list_optimizers (GString *out, GError **error)
 }
 
 static gboolean
+list_changes (GString *out, GError **error)
+{
+  (void) error;
+  for (const ScFitRow *const *row = sc_fit_rows (); *row != NULL; row++)
+    append_row (out, (*row)->name, (*row)->summary, NULL);
+  return TRUE;
+}
+
+static gboolean
 list_model_types (GString *out, GError **error)
 {
   (void) error;
@@ -296,7 +306,7 @@ static const struct
   { "frameworks", list_frameworks }, { "schedules", list_schedules },    { "shardings", list_shardings },
   { "modules", list_modules },       { "precisions", list_precisions },
   { "optimizers", list_optimizers },
-  { "collectives", list_collectives },
+  { "collectives", list_collectives }, { "changes", list_changes },
   { "fields", list_fields },         { "model-types", list_model_types }, { "exit-statuses", list_statuses },
   { "models", NULL },
 };
@@ -350,7 +360,7 @@ const ScCommand sc_cmd_list = {
   .summary = "Print the tables: devices, topologies, workloads, input fields, and more, with sources",
   .usage = "[TABLE...]",
   .help = "Tables: devices, topologies, workloads (or models), frameworks, schedules, shardings, modules (of a layer, that\n"
-          "plan.recompute may name), precisions (of linear layers), optimizers, collectives, fields (every input key\n"
-          "with unit, range and default), model-types (that hf_config of a model reads), exit-statuses.  Without a name all of them.",
+          "plan.recompute may name), precisions (of linear layers), optimizers, collectives, changes (that stepcast fit\n"
+          "tries), fields (every input key with unit, range and default), model-types (that hf_config of a model reads), exit-statuses.  Without a name all of them.",
   .run = run,
 };
