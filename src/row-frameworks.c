@@ -25,7 +25,7 @@ static const ScRowFramework frameworks[] = {
   { "megatron-deepspeed", WHATEVER, .name = "megatron-deepspeed", .version = "2022", .year = 2022, .why = "" },
   { "deepspeed", UNFUSED, .name = "megatron-deepspeed", .version = "2022", .year = 2021, .why = "DeepSpeed's examples of then train Megatron's layers" },
   { "deepspeed", WHATEVER, .name = "deepspeed", .version = "2023", .year = 2023, .why = "" },
-  { "nanotron", WHATEVER, .name = "nanotron", .version = "2024", .year = 2024, .logs_first = TRUE, .allocated_late = TRUE,
+  { "nanotron", WHATEVER, .name = "nanotron", .version = "2024", .year = 2024, .logs_first = TRUE, .allocated_late = TRUE, .retries_fail = TRUE,
     .why = "src/nanotron/helpers.py: rank 0 writes (log_throughput()); src/nanotron/trainer.py: log_memory() resets the peaks behind the last backward" },
   { "torchtitan", .since = 2025, .unfused = ANY, .compiled = 1, .name = "torchtitan", .version = "compiled-2025", .year = 2025, .why = "the loss is compiled as well" },
   { "torchtitan", .unfused = ANY, .compiled = 1, .name = "torchtitan", .version = "compiled", .year = 2024, .why = "" },

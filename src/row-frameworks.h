@@ -30,6 +30,7 @@ typedef struct
   guint       year;         /* when it is from, where the run does not say: for the version of NCCL */
   gboolean    logs_first;   /* the rank that prints memory is one of the first stage */
   gboolean    allocated_late; /* its peak of allocated memory counts from the end of the last backward on, that of reserved memory from the start */
+  gboolean    retries_fail; /* where the allocator has to give cached memory back, runs did not survive */
   const char *why;          /* what stands for it, and why that */
 } ScRowFramework;
 

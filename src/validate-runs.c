@@ -134,10 +134,12 @@ static void
 take_memory (ScRunResult *run, const ScSummary *s, const ScRowFramework *framework)
 {
   double most[SC_N_PEAKS] = { 0 };
+  gboolean retried = FALSE;
   run->fill = 0;
   for (guint i = 0; i < s->n_classes; i++)
     {
       const ScClassSummary *const c = &s->classes[i];
+      retried |= framework->retries_fail && c->n_retries > 0;
       run->fill = MAX (run->fill, (double) c->peak_device_bytes / (double) c->capacity_bytes);
       if (framework->logs_first && c->stage != 0)
         continue;
@@ -148,7 +150,7 @@ take_memory (ScRunResult *run, const ScSummary *s, const ScRowFramework *framewo
   most[SC_PEAK_UNSPECIFIED] = most[SC_PEAK_ALLOCATED];
   for (guint peak = 0; peak < SC_PEAK_STATES; peak++)
     run->peak_gib[peak] = most[peak] / GIB;
-  run->oom = run->fill > 1;
+  run->oom = run->fill > 1 || retried;
   take_ranks (run, s);
 }
 
@@ -197,7 +199,7 @@ run_row (ScRunResult *run, ScRowSystems *systems, GHashTable *caches)
   if (r == NULL)
     return;
   g_autoptr (GError) error = NULL;
-  const ScForecastOptions options = { .detail = SC_DETAIL_STAGE, .memory = run->row->measured.n_reserved_ranks > 0 ? SC_MEMORY_ALL : SC_MEMORY_FULLEST, .costs = costs_of (caches, r->topology) };
+  const ScForecastOptions options = { .detail = SC_DETAIL_STAGE, .memory = SC_MEMORY_STAGES, .costs = costs_of (caches, r->topology) };
   g_ptr_array_add (r->ignored, NULL);
   run->ignored = g_strdupv ((char **) r->ignored->pdata);
   g_ptr_array_add (r->notes, NULL);

@@ -55,6 +55,48 @@ pipeline_tape (guint n, guint ahead)
   return t;
 }
 
+/* Backward-like lists of @n micro-batches: 30 MiB come and go, read by another stream, and @ops kernels stand behind each. */
+static ScTape *
+sending_tape (guint n, guint ops)
+{
+  ScTape *const t = sc_tape_new ();
+  g_autoptr (GArray) items = g_array_new (FALSE, FALSE, sizeof (ScItem));
+  const ScItem kernel = { .kind = SC_ITEM_KERNEL, .kernel = { .name = "work" } };
+  put_mem (items, SC_MEM_TRANSIENT, 30 * MIB, 0);
+  put_mem (items, SC_MEM_TRANSIENT, -30 * MIB, 0);
+  g_array_index (items, ScItem, 1).sent = TRUE;
+  for (guint i = 0; i < ops; i++)
+    g_array_append_val (items, kernel);
+  sc_tape_put (t, (ScTapeEntry) { .kind = SC_TAPE_MARK });
+  for (guint i = 0; i < n; i++)
+    sc_tape_put_list (t, items, 0, G_MAXUINT32, info_of (i), 0);
+  return t;
+}
+
+/* A host that is 100 ops ahead needs a block for each 10 of them, but no more than there are; what is allocated does not change.  Out of memory, it
+ * waits for the GPU. */
+START_TEST (what_was_sent_comes_back_when_the_gpu_has_passed)
+{
+  static const struct
+  {
+    guint ahead, n;
+    guint64 blocks;
+  } cases[] = { { 0, 20, 1 }, { 1, 20, 1 }, { 10, 20, 1 }, { 11, 20, 2 }, { 100, 20, 10 }, { 100, 5, 5 } };
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    for (guint short_of = 0; short_of < 2; short_of++)
+      {
+        const guint64 most = cases[i].blocks * 30 * MIB;
+        const ScPlayOptions options = { .ahead = cases[i].ahead, .allocator = { .capacity = short_of ? 70 * MIB : 0 } };
+        g_autoptr (ScTape) t = sending_tape (cases[i].n, 10);
+        g_autoptr (ScTapePlay) play = sc_tape_play (t, &options);
+        ck_assert (!play->out_of_memory);
+        ck_assert_uint_eq (play->allocated[1], 30 * MIB);
+        ck_assert_uint_eq (play->reserved[1], short_of ? MIN (most, 60 * MIB) : most);
+        ck_assert_int_eq (play->n_retries > 0, short_of && most > 70 * MIB);
+      }
+}
+END_TEST
+
 /* Behind the last backward there are states; a tensor that the optimizer brings counts, those of passes do not. */
 START_TEST (the_late_peak_begins_behind_the_last_pass)
 {
@@ -279,6 +321,7 @@ main (void)
   TCase *const tapes = tcase_create ("tapes"), *const shipped = tcase_create ("shipped workloads");
   tcase_add_test (tapes, the_peak_is_the_highest_item_of_the_highest_pass);
   tcase_add_test (tapes, the_late_peak_begins_behind_the_last_pass);
+  tcase_add_test (tapes, what_was_sent_comes_back_when_the_gpu_has_passed);
   tcase_add_test (tapes, an_empty_tape_has_no_peak);
   tcase_add_test (tapes, changes_before_the_first_mark_are_states);
   tcase_add_test (tapes, states_come_and_go_before_the_step_and_in_the_first_one);

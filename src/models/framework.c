@@ -318,6 +318,10 @@ static const ScFramework deepspeed_2023 = {
   .zero_all_reduces = TRUE,
 };
 
+/* The same sweep, where GPUs lag behind: about 50 inputs of reduce-scatters, four to a layer's forward and backward, wait for their streams; CUDA lets a host launch
+ * 1,024 kernels ahead. */
+#define NANOTRON_LAUNCHES_PER_OP 1.67
+
 static const ScFramework nanotron_2024 = {
   .name = "nanotron",
   .version = "2024",
@@ -339,6 +343,7 @@ static const ScFramework nanotron_2024 = {
   .gather_buffers = TRUE,     /* src/nanotron/parallel/tensor_parallel/functional.py: MemoryBuffer, "allgather" and "allgather2" */
   .keeps_silu = TRUE,         /* src/nanotron/models/llama.py: GLUActivation */
   .rotary_tables = TRUE,      /* ...: flash_rotary_embedding of CausalSelfAttention */
+  .launches_per_op = NANOTRON_LAUNCHES_PER_OP, /* torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp */
   .pooled_workspaces = TRUE,  /* aten/src/ATen/cuda/CublasHandlePool.cpp; one of the host's thread, one of autograd's */
 };
 

@@ -96,6 +96,8 @@ typedef struct
   gboolean gather_buffers;     /* with sequence parallelism, gathered inputs and output gradients lie in two buffers that live for the whole run */
   gboolean keeps_silu;         /* SwiGLU in two operations, the second of which saves the first one's output */
   gboolean rotary_tables;      /* each layer has its own cosines and sines */
+  double   launches_per_op;    /* kernels that are launched for each that is listed, where what collectives of tensor parallelism have read comes back to the
+                                  allocator as soon as the GPU, not the host, is done with it (record_stream()); 0: as the host frees it */
   gboolean pooled_workspaces;  /* those of products alone are (as the device has them) */
 } ScFramework;
 

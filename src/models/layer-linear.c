@@ -169,7 +169,7 @@ sc_pass_row_forward (Pass *p, const Linear *l, double n_in)
   sc_pass_temp (p, sc_pass_rows_bytes (p));
   if (!p->ops) /* else its output was kept */
     sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_REDUCE_SCATTER, l->reduce, sc_pass_full_bytes (p));
-  sc_pass_temp (p, -sc_pass_full_bytes (p));
+  sc_pass_temp_sent (p, sc_pass_full_bytes (p));
 }
 
 /* Are gradients added to those of other micro-batches, or into a buffer that is always there? */
@@ -269,7 +269,7 @@ sc_pass_column_backward_from (Pass *p, const Linear *l, double n_in, double n_ou
     sc_pass_collective (p, kind, SC_COMM_TP, p->sp ? SC_COLL_REDUCE_SCATTER : SC_COLL_ALL_REDUCE, l->reduce, full);
   if (p->sp)
     {
-      sc_pass_temp (p, -held);
+      sc_pass_temp_sent (p, held);
       sc_pass_temp (p, -gathered);
     }
   sc_pass_temp (p, -copies);

@@ -299,6 +299,15 @@ sc_pass_temp (Pass *p, double bytes)
   sc_pass_mem (p, SC_MEM_TRANSIENT, bytes);
 }
 
+void
+sc_pass_temp_sent (Pass *p, double bytes)
+{
+  const guint before = p->items->len;
+  sc_pass_temp (p, -bytes);
+  if (p->items->len > before)
+    g_array_index (p->items, ScItem, before).sent = TRUE;
+}
+
 /* A tensor is born before the kernel that writes it.  What this pass does not keep is a temporary. */
 void
 sc_pass_born (Pass *p, Tensor tensor)

@@ -145,6 +145,7 @@ double   sc_pass_rows_bytes (const Pass *p); /* ... and of this rank's rows of i
 
 void sc_pass_mem (Pass *p, ScMemKind kind, double bytes); /* allocates (> 0) or frees (< 0) */
 void sc_pass_temp (Pass *p, double bytes);
+void sc_pass_temp_sent (Pass *p, double bytes); /* frees what a collective that the host does not wait for has read */
 void sc_pass_end_tensor (Pass *p, EndTensor tensor, double bytes); /* born, or gone: < 0 */
 void sc_pass_born (Pass *p, Tensor tensor);  /* before the kernel that writes it; what the pass does not keep is a temporary */
 void sc_pass_used (Pass *p, Tensor tensor);  /* forward has no more use for it */

@@ -47,6 +47,7 @@ typedef struct
   double      bytes;     /* collectives: whole buffer of one rank's call as nccl-tests counts it (the gathered one for AG and RS) */
   ScMemKind   mem;       /* MEM */
   gint64      mem_bytes; /* MEM */
+  gboolean    sent;      /* MEM, freed: another stream may still read it when the host frees it */
   guint8      tensor;    /* MEM: one that a layer has a name for (sc_tensor_name()); 0: none, and a free takes the latest of its kind and size */
 } ScItem;
 

@@ -9,6 +9,7 @@ typedef struct
   ScTape *tape;
   ScTapePeak peak;
   guint64 least;       /* bytes that the allocator may have, on the fullest of its ranks */
+  guint ahead;         /* ops that its host is ahead of the GPU */
   guint64 outside;     /* on that rank, outside of the allocator */
   ScTapePlay *play;    /* NULL: not played */
   ScTime time;
@@ -117,6 +118,26 @@ around (const ScClassSummary *c)
   return c->context_bytes + c->workspace_bytes + c->nccl_bytes;
 }
 
+/* How many kernels CUDA takes from a host before it has it wait. */
+#define LAUNCH_QUEUE 1024
+
+/* Ops that the host of @rank is ahead of its GPU, where it matters: as many as it may.  Where a TP group spans nodes it is not ahead: in the Ultra-Scale
+ * Playbook's sweep such layers take the same time whatever their size. */
+static guint
+ops_ahead (const ScLowerInput *in, guint32 rank)
+{
+  const double launches = in->workload->framework->launches_per_op;
+  const guint32 tp = sc_layout_comm_of (in->layout, rank, SC_COMM_TP, FALSE);
+  if (tp == SC_NONE || launches == 0)
+    return 0;
+  const ScComm *const c = &in->layout->comms[tp];
+  const guint32 *const m = in->layout->members + c->first;
+  for (guint i = 1; i < c->n; i++)
+    if (in->fabric->domain[in->fabric->gpus[m[i]].node] != in->fabric->domain[in->fabric->gpus[m[0]].node])
+      return 0;
+  return (guint) (LAUNCH_QUEUE / launches);
+}
+
 static void
 add_class (ScSummary *s, const ScLowerInput *in, guint k, Stage *stages)
 {
@@ -133,6 +154,7 @@ add_class (ScSummary *s, const ScLowerInput *in, guint k, Stage *stages)
   if (z->tape == NULL)
     {
       z->tape = g_ptr_array_index (s->tapes, c->stage);
+      z->ahead = ops_ahead (in, c->representative);
       find_peak (s, k, z);
     }
   z->least = left;
@@ -142,7 +164,7 @@ add_class (ScSummary *s, const ScLowerInput *in, guint k, Stage *stages)
 static void
 play_stage (const ScSummary *s, Stage *z, gboolean all)
 {
-  const ScPlayOptions options = { .allocator = { .capacity = z->least, .expandable = s->workload->plan.expandable_segments }, .curve = all, .live = all };
+  const ScPlayOptions options = { .allocator = { .capacity = z->least, .expandable = s->workload->plan.expandable_segments }, .ahead = z->ahead, .curve = all, .live = all };
   if (z->play == NULL)
     z->play = sc_tape_play (z->tape, &options);
 }
@@ -186,7 +208,7 @@ play_stages (ScSummary *s, Stage *stages, ScMemoryDepth depth)
     {
       Stage *const z = &stages[i];
       const double total = (double) (z->least + z->outside);
-      if (depth == SC_MEMORY_ALL || (double) (reserved_alike (z->peak.bytes, first) + z->outside) > total * (1 - s->memory_margin))
+      if (depth == SC_MEMORY_ALL || depth == SC_MEMORY_STAGES || (double) (reserved_alike (z->peak.bytes, first) + z->outside) > total * (1 - s->memory_margin))
         play_stage (s, z, depth == SC_MEMORY_ALL);
     }
 }
@@ -202,6 +224,7 @@ finish_class (const ScSummary *s, ScClassSummary *c, const Stage *z, const Stage
   c->peak_op = g_strdup (z->op);
   c->peak_reserved_bytes = reserved_by (z, fullest);
   c->reserved_played = z->play != NULL;
+  c->n_retries = z->play != NULL ? z->play->n_retries : 0;
   c->peak_device_bytes = c->peak_reserved_bytes + around (c);
   c->verdict = sc_memory_verdict (c->peak_device_bytes, c->capacity_bytes, s->memory_margin);
   if (z->play != NULL && z->play->n_retries > 0 && c->verdict == SC_VERDICT_FITS)

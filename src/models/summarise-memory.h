@@ -9,6 +9,7 @@ typedef enum
 {
   SC_MEMORY_FULLEST, /* the allocator is played for the fullest stage, and for any that comes near its capacity; others are estimated alike */
   SC_MEMORY_ALL,     /* ... for all stages, with their curves and what lives at their peaks */
+  SC_MEMORY_STAGES,  /* for all stages, without those */
   SC_MEMORY_NONE,    /* ... for none: sc_memory_reserved() */
 } ScMemoryDepth;
 

@@ -37,6 +37,7 @@ typedef struct
   guint64 capacity_bytes;
   guint64 at_peak[SC_N_MEMS];    /* bytes by kind at the allocated peak; sum == peak_allocated_bytes */
   guint64 context_bytes, nccl_bytes, workspace_bytes; /* device = reserved + these */
+  guint64 n_retries;             /* times that the allocator, played, had to give cached segments back for want of memory */
   gboolean reserved_played;      /* by the allocator; else in the ratio of a stage that was */
   ScTime  peak_time;             /* when */
   char   *peak_op;               /* what was running then: "backward of micro-batch 3, layer 17" */

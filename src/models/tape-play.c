@@ -35,6 +35,9 @@ typedef struct
   guint64 by_kind[SC_N_MEMS], now;
   guint64 highest_by_kind[SC_N_MEMS], highest; /* of the entry, so far */
   ScTapePeak peak;             /* of the second step */
+  GArray *sent;                /* Sent, in order of their ends */
+  gboolean sending;            /* what is freed now was sent */
+  guint64 issued;              /* ops so far */
   guint step;
   gboolean backward;           /* has begun, in the first step */
   gboolean seen;               /* the second step's peak */
@@ -95,11 +98,46 @@ note_peak (Play *p)
 
 /* ---- births and deaths ---- */
 
+/* A block that is free for the host, but not for the GPU. */
+typedef struct
+{
+  guint32 handle;
+  guint64 issued; /* ops, when it was freed */
+} Sent;
+
+/* Gives back what the GPU has passed; @all: the host waits for it. */
+static void
+give_sent (Play *p, gboolean all)
+{
+  guint n = 0;
+  for (; n < p->sent->len; n++)
+    {
+      const Sent *const s = &g_array_index (p->sent, Sent, n);
+      if (!all && s->issued + p->options->ahead > p->issued)
+        break;
+      sc_allocator_give (p->allocator, s->handle);
+    }
+  if (n > 0)
+    g_array_remove_range (p->sent, 0, n);
+}
+
+/* Without memory the allocator waits for all streams before it gives up. */
+static guint32
+take (Play *p, guint8 stream, guint64 bytes)
+{
+  give_sent (p, FALSE);
+  const guint32 handle = sc_allocator_take (p->allocator, stream, bytes);
+  if (handle != SC_ALLOCATOR_FAILED || p->sent->len == 0)
+    return handle;
+  give_sent (p, TRUE);
+  return sc_allocator_take (p->allocator, stream, bytes);
+}
+
 /* Index of a new tensor, or NONE: out of memory. */
 static guint32
 born (Play *p, guint8 stream, ScLiveTensor tensor)
 {
-  const guint32 handle = sc_allocator_take (p->allocator, stream, (guint64) tensor.bytes);
+  const guint32 handle = take (p, stream, (guint64) tensor.bytes);
   if (handle == SC_ALLOCATOR_FAILED)
     {
       p->ret->out_of_memory = TRUE;
@@ -143,7 +181,11 @@ static void
 bury (Play *p, guint32 i)
 {
   Live *const l = live_at (p, i);
-  sc_allocator_give (p->allocator, l->handle);
+  const Sent sent = { l->handle, p->issued };
+  if (p->sending && p->options->ahead > 0)
+    g_array_append_val (p->sent, sent);
+  else
+    sc_allocator_give (p->allocator, l->handle);
   p->by_kind[l->tensor.mem] -= (guint64) l->tensor.bytes;
   p->now -= (guint64) l->tensor.bytes;
   l->used = FALSE;
@@ -252,8 +294,10 @@ play_list (Play *p, const ScTapeEntry *e)
     {
       const ScItem *const item = &g_array_index (items, ScItem, i);
       const gboolean is_inside = inside != NULL && inside[i] != SC_TAPE_OUTSIDE;
+      p->issued += item->kind == SC_ITEM_KERNEL || item->kind == SC_ITEM_COLLECTIVE || item->kind == SC_ITEM_COLLECTIVE_START ? 1 : 0;
       if (item->kind != SC_ITEM_MEM)
         continue;
+      p->sending = item->sent;
       if (is_inside && item->mem_bytes < 0)
         {
           bury (p, g_array_index (p->inside, guint32, inside[i]));
@@ -266,6 +310,7 @@ play_list (Play *p, const ScTapeEntry *e)
       if (is_inside ? g_array_index (p->inside, guint32, i) == NONE : !change (p, SC_STREAM_COMPUTE, tensor, item->tensor))
         return FALSE;
     }
+  p->sending = FALSE;
   return TRUE;
 }
 
@@ -362,6 +407,11 @@ signature_of (const Play *p, guint shift)
     for (guint i = 0; i < p->others[k]->len; i++)
       order = (order ^ sc_allocator_address (p->allocator, live_at (p, g_array_index (p->others[k], guint32, i))->handle))
               * G_GUINT64_CONSTANT (0xbf58476d1ce4e5b9);
+  for (guint i = 0; i < p->sent->len; i++)
+    {
+      const Sent *const t = &g_array_index (p->sent, Sent, i);
+      order = (order ^ sc_allocator_address (p->allocator, t->handle) ^ (p->issued - t->issued) << 40) * G_GUINT64_CONSTANT (0x94d049bb133111eb);
+    }
   return sum ^ order;
 }
 
@@ -436,6 +486,7 @@ play_step (Play *p)
         return FALSE;
       put_point (p);
     }
+  give_sent (p, TRUE); /* the loss is read */
   p->ret->reserved[p->step] = sc_allocator_stats (p->allocator).peak_reserved;
   return TRUE;
 }
@@ -445,7 +496,7 @@ sc_tape_play (const ScTape *tape, const ScPlayOptions *options)
 {
   ScTapePlay *const r = g_new0 (ScTapePlay, 1);
   g_autoptr (ScAllocator) allocator = sc_allocator_new (&options->allocator);
-  Play p = { .tape = tape, .options = options, .ret = r, .allocator = allocator, .live = g_array_new (FALSE, TRUE, sizeof (Live)),
+  Play p = { .tape = tape, .options = options, .ret = r, .allocator = allocator, .live = g_array_new (FALSE, TRUE, sizeof (Live)), .sent = g_array_new (FALSE, FALSE, sizeof (Sent)),
              .spare = g_array_new (FALSE, FALSE, sizeof (guint32)), .named = g_hash_table_new (NULL, NULL),
              .inside = g_array_new (FALSE, FALSE, sizeof (guint32)), .signatures = g_array_new (FALSE, FALSE, sizeof (guint64)), .peak = sc_tape_peak (tape) };
   for (guint k = 0; k < SC_N_MEMS; k++)
@@ -464,6 +515,7 @@ sc_tape_play (const ScTape *tape, const ScPlayOptions *options)
   for (guint k = 0; k < SC_N_MEMS; k++)
     g_array_unref (p.others[k]);
   g_array_unref (p.live);
+  g_array_unref (p.sent);
   g_array_unref (p.spare);
   g_array_unref (p.inside);
   g_array_unref (p.signatures);

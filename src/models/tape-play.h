@@ -26,6 +26,7 @@ typedef struct
 typedef struct
 {
   ScAllocatorOptions allocator;
+  guint    ahead;  /* ops that the host has issued before the GPU is done with one: until then a tensor that was sent stays with the allocator; 0: none */
   gboolean curve;  /* wanted: of the second step */
   gboolean live;   /* wanted */
   gboolean whole;  /* play every period, even where one is known to be as the one before */
