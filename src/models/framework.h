@@ -95,6 +95,8 @@ typedef struct
   gboolean zero_gather_copies; /* ZeRO 1 gathers weights into copies: what it owns, of each rank, and all of them in a row */
   gboolean gather_buffers;     /* with sequence parallelism, gathered inputs and output gradients lie in two buffers that live for the whole run */
   gboolean keeps_silu;         /* SwiGLU in two operations, the second of which saves the first one's output */
+  gboolean copies_qkv;         /* Q, and K with V, are copied out of the product's output, which lives until the half is done; so are their gradients */
+  gboolean copies_logits;      /* the maximum is taken off into a second copy of the logits in fp32 */
   gboolean rotary_tables;      /* each layer has its own cosines and sines */
   double   launches_per_op;    /* kernels that are launched for each that is listed, where what collectives of tensor parallelism have read comes back to the
                                   allocator as soon as the GPU, not the host, is done with it (record_stream()); 0: as the host frees it */

@@ -265,6 +265,56 @@ qk_norm_sums (Pass *p, const char *name)
     sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_REDUCE, name, 2 * 4 * p->t);
 }
 
+/* Copies of the product's output: with its rows in another order, of which Q is rotated into a tensor of its own, while K and V are put side by side, copied
+ * once more, and rotated where they are. */
+static gboolean
+copies_qkv (const Pass *p)
+{
+  return p->fw->copies_qkv && p->plan->attention == SC_ATTENTION_FLASH && p->model->positions == SC_POSITIONS_ROPE && !p->model->qk_norm && !p->ops;
+}
+
+static void
+copied_forward (Pass *p)
+{
+  const double all = p->e * (p->q + 2 * p->kv) * p->t, pair = p->e * 2 * p->kv * p->t;
+  sc_pass_temp (p, all);
+  sc_pass_column_forward (p, &linear_qkv, p->q + 2 * p->kv);
+  sc_pass_used (p, NORM1_OUT);
+  sc_pass_temp (p, all);
+  sc_pass_temp (p, pair);
+  sc_pass_born (p, V);
+  sc_pass_temp (p, -pair);
+  sc_pass_born (p, QK);
+  if (p->kv_heads > 1 && p->kv_heads < p->heads)
+    sc_pass_operation (p, "query copy", SC_OP_COPY, 2 * p->e * p->q * p->t, 0);
+  rotary (p);
+  sc_pass_temp (p, -all);
+  sc_pass_core_forward (p, FALSE);
+  sc_pass_used (p, QK);
+  sc_pass_used (p, V);
+  sc_pass_projection_forward (p);
+  sc_pass_temp (p, -all);
+}
+
+/* The gradients of Q, K and V back into one, a temporary. */
+static void
+copied_backward (Pass *p)
+{
+  const double queries = p->e * p->q * p->t, keys = p->e * p->kv * p->t, all = queries + 2 * keys;
+  sc_pass_temp (p, 2 * keys);
+  sc_pass_temp (p, -keys);
+  sc_pass_temp (p, -keys);
+  sc_pass_temp (p, queries);
+  rotary (p);
+  sc_pass_temp (p, -queries);
+  sc_pass_temp (p, all);
+  sc_pass_operation (p, "qkv gradient concatenate", SC_OP_COPY, 2 * all, 0);
+  sc_pass_temp (p, -queries);
+  sc_pass_temp (p, -2 * keys);
+  sc_pass_temp (p, all); /* in the order of rows again */
+  sc_pass_temp (p, -all);
+}
+
 void
 sc_pass_attention_forward (Pass *p)
 {
@@ -272,6 +322,11 @@ sc_pass_attention_forward (Pass *p)
   const double parts = p->e * (p->q + p->kv) * p->t;
   /* What stands between the product and the saved Q, K. */
   const gboolean raw = p->model->positions == SC_POSITIONS_ROPE || p->model->qk_norm;
+  if (copies_qkv (p))
+    {
+      copied_forward (p);
+      return;
+    }
   if (raw)
     {
       if (p->model->qk_norm)
@@ -330,13 +385,18 @@ sc_pass_attention_backward (Pass *p)
       p->time = SC_TIME_BACKWARD;
     }
   sc_pass_core_backward (p);
-  sc_pass_temp (p, parts);
-  sc_pass_operation (p, "qkv gradient concatenate", SC_OP_COPY, 2 * parts, 0);
-  sc_pass_temp (p, -p->e * p->q * p->t);
-  sc_pass_temp (p, -p->e * p->kv * p->t);
-  sc_pass_temp (p, -p->e * p->kv * p->t);
-  if (p->model->positions == SC_POSITIONS_ROPE)
-    rotary (p);
+  if (copies_qkv (p))
+    copied_backward (p);
+  else
+    {
+      sc_pass_temp (p, parts);
+      sc_pass_operation (p, "qkv gradient concatenate", SC_OP_COPY, 2 * parts, 0);
+      sc_pass_temp (p, -p->e * p->q * p->t);
+      sc_pass_temp (p, -p->e * p->kv * p->t);
+      sc_pass_temp (p, -p->e * p->kv * p->t);
+      if (p->model->positions == SC_POSITIONS_ROPE)
+        rotary (p);
+    }
   if (p->model->qk_norm)
     {
       qk_norm_sums (p, "qk norm gradient sums");

@@ -340,12 +340,16 @@ sc_head_forward (const ScLayerShape *shape, GArray *items)
   sc_pass_end_tensor (&p, LOGITS, -p.e * n);
   sc_pass_reduction (&p, "loss: maximum", 4 * n);
   loss_reduce (&p, "loss maximum");
+  if (p.fw->copies_logits)
+    sc_pass_end_tensor (&p, LOG_SOFTMAX, 4 * n);
   sc_pass_elementwise (&p, "loss: subtract", 8 * n);
   loss_reduce (&p, "loss targets");
   sc_pass_elementwise (&p, "loss: exponentials", 8 * n);
   sc_pass_reduction (&p, "loss: sum", 4 * n);
   loss_reduce (&p, "loss sum");
   sc_pass_elementwise (&p, "loss: softmax", 8 * n);
+  if (p.fw->copies_logits)
+    sc_pass_end_tensor (&p, LOG_SOFTMAX, -4 * n);
 }
 
 static void

@@ -132,6 +132,24 @@ sc_pass_mlp_forward (Pass *p, gboolean to_end)
     sc_pass_mlp_down_forward (p);
 }
 
+/* Each operation makes a gradient of its own: the product two, SiLU one, and both branches are put side by side. */
+static void
+written_out_backward (Pass *p)
+{
+  const double branch = p->e * p->f * p->t;
+  sc_pass_temp (p, branch);
+  sc_pass_temp (p, branch);
+  activation_backward (p);
+  sc_pass_temp (p, -branch); /* the output's */
+  sc_pass_spent (p, GATE_OUT);
+  sc_pass_temp (p, branch);
+  sc_pass_temp (p, -branch);
+  sc_pass_spent (p, FC1_OUT);
+  sc_pass_temp (p, 2 * branch);
+  sc_pass_temp (p, -branch);
+  sc_pass_temp (p, -branch);
+}
+
 void
 sc_pass_mlp_down_backward (Pass *p)
 {
@@ -147,11 +165,15 @@ sc_pass_mlp_down_backward (Pass *p)
   sc_pass_row_backward (p, fc2 (p), p->f);
   sc_pass_residual_done (p);
   sc_pass_spent_on_weights (p, FC2_IN);
+  if (p->fw->keeps_silu && p->model->gated_mlp)
+    {
+      written_out_backward (p);
+      return;
+    }
   sc_pass_temp (p, p->e * fc1_width (p) * p->t);
   activation_backward (p);
   sc_pass_temp (p, -p->e * p->f * p->t);
   sc_pass_spent (p, FC1_OUT);
-  sc_pass_spent (p, GATE_OUT);
 }
 
 void

@@ -146,6 +146,19 @@ sc_tensor_name (guint8 tensor)
   return names[tensor];
 }
 
+static gboolean
+pairs_keys (const Pass *p)
+{
+  return p->fw->copies_qkv && p->model->mla.kv_lora_rank == 0;
+}
+
+/* Rows of several sequences side by side are copied for the projection, and kept so where autograd does; the group's own function keeps them as they are. */
+static gboolean
+copies_rows (const Pass *p)
+{
+  return p->fw->copies_qkv && !p->split && p->plan->micro_batch > 1 && p->plan->attention == SC_ATTENTION_FLASH;
+}
+
 double
 sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
 {
@@ -184,10 +197,10 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
       return sc_pass_kept_bytes (p) * mla->kv_lora_rank * p->t_sp;
     case QK_NORM_IN:
       return p->model->qk_norm ? p->e * (p->q + p->kv) * p->t : 0;
-    case QK:
-      return p->e * (p->q + p->kv) * p->t;
-    case V:
-      return p->e * p->v * p->t;
+    case QK: /* or Q alone, where ... */
+      return p->e * (p->q + (pairs_keys (p) ? 0 : p->kv)) * p->t;
+    case V: /* ... K and V are one */
+      return p->e * (p->v + (pairs_keys (p) ? p->kv : 0)) * p->t;
     case SOFTMAX_OUT:
       return unfused ? p->e * p->scores : 0;
     case ATTENTION_MASK:
@@ -197,7 +210,7 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
     case FLASH_LSE:
       return unfused ? 0 : 4.0 * p->heads * p->t;
     case PROJ_IN:
-      return p->e * p->o * p->t;
+      return p->e * (copies_rows (p) ? 2 : 1) * p->o * p->t;
     case HEADS_OUT:
       return p->plan->cp > 1 && p->plan->cp_comm == SC_CP_A2A && p->fw->a2a_keeps_output ? p->e * p->o * p->t : 0;
     case PROJ_NARROW:
