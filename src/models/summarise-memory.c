@@ -121,14 +121,15 @@ around (const ScClassSummary *c)
 /* How many kernels CUDA takes from a host before it has it wait. */
 #define LAUNCH_QUEUE 1024
 
-/* Ops that the host of @rank is ahead of its GPU, where it matters: as many as it may.  Where a TP group spans nodes it is not ahead: in the Ultra-Scale
- * Playbook's sweep such layers take the same time whatever their size. */
+/* Ops that the host of @rank is ahead of its GPU, where it matters: as many as it may.  In the Ultra-Scale Playbook's sweep it is not where a TP group
+ * spans nodes, whose layers take the same time whatever their size, and not in pipelines with one sequence in a micro-batch: reserved memory of these rows
+ * has no room for what would wait (assumed for others). */
 static guint
 ops_ahead (const ScLowerInput *in, guint32 rank)
 {
   const double launches = in->workload->framework->launches_per_op;
   const guint32 tp = sc_layout_comm_of (in->layout, rank, SC_COMM_TP, FALSE);
-  if (tp == SC_NONE || launches == 0)
+  if (tp == SC_NONE || launches == 0 || (in->workload->plan.pp > 1 && in->workload->plan.micro_batch == 1))
     return 0;
   const ScComm *const c = &in->layout->comms[tp];
   const guint32 *const m = in->layout->members + c->first;
