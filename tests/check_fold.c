@@ -243,7 +243,9 @@ START_TEST (the_class_budget_stops_the_refinement_and_says_so)
   /* and what it returns still runs to its end */
   g_autoptr (ScStepItems) items = fix_items (1e-3, 2e-3, 0.1e9, 30e6);
   g_autoptr (ScStageSizes) sizes = sc_stage_sizes_new (w);
-  const ScLowerInput input = { w, fabric, layout, loads, fold, items, sizes, 0, SC_DETAIL_KERNEL, NULL, FALSE };
+  const ScLowerInput input = {
+    .workload = w, .fabric = fabric, .layout = layout, .loads = loads, .fold = fold, .items = items, .sizes = sizes,
+  };
   g_autoptr (ScLowered) lowered = sc_lower (&input);
   g_autoptr (ScTrace) trace = sc_engine_run (lowered->program, NULL);
   ck_assert_ptr_nonnull (trace);

@@ -511,7 +511,9 @@ START_TEST (the_size_is_known_before_and_every_shipped_workload_is_small_enough)
     {
       g_autoptr (ScLoads) loads = sc_loads_new (layout, fabric, (const ScNeed *) (gconstpointer) needs->data, needs->len);
       g_autoptr (ScFold) fold = sc_fold_new (layout, fabric, loads, colour, 0, FALSE);
-      const ScLowerInput input = { workload, fabric, layout, loads, fold, items, stages, 0, SC_DETAIL_KERNEL, NULL, FALSE };
+      const ScLowerInput input = {
+        .workload = workload, .fabric = fabric, .layout = layout, .loads = loads, .fold = fold, .items = items, .sizes = stages,
+      };
       const double estimate = sc_lower_estimate (&input);
       ck_assert_double_lt (estimate, SC_FORECAST_MAX_OPS);
       if (!sizes[_i].simulated)
