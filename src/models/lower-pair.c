@@ -66,11 +66,13 @@ put_wait (GArray *steps, Side *s, guint side)
   s->waits = FALSE;
 }
 
-/* @s runs until it has to wait for an all-to-all, or to its end.  Its own all-to-alls that it already runs beside its compute (shared
- * experts) stay where they begin, and the other side gets its turn where they are waited for. */
+/* One side runs until it has to wait for an all-to-all, or to its end.  Its own all-to-alls that it already runs beside its compute (shared
+ * experts) stay where they begin, and the other side gets its turn where they are waited for.  What else the group has to do on the compute
+ * stream (row counts) stands behind the other side's all-to-all in the one communicator, so compute waits for that first. */
 static void
-run (GArray *steps, Side *s, guint side)
+run (GArray *steps, Side *sides, guint side)
 {
+  Side *const s = &sides[side];
   const PricedItem *item;
   put_wait (steps, s, side);
   while ((item = side_item (s)) != NULL)
@@ -81,6 +83,8 @@ run (GArray *steps, Side *s, guint side)
         put_step (steps, s, side, item, SC_ITEM_COLLECTIVE_START);
       else if (!(item->kind == SC_ITEM_COLLECTIVE_WAIT && item->comm == SC_COMM_EP))
         {
+          if (item->kind == SC_ITEM_COLLECTIVE && item->comm == SC_COMM_EP)
+            put_wait (steps, &sides[side ^ 1], side ^ 1);
           put_step (steps, s, side, item, (ScItemKind) item->kind);
           continue;
         }
@@ -95,7 +99,7 @@ interleave (Side *sides)
 {
   GArray *const steps = g_array_new (FALSE, FALSE, sizeof (Step));
   for (guint turn = 0; side_item (&sides[0]) != NULL || side_item (&sides[1]) != NULL || sides[0].waits || sides[1].waits; turn ^= 1)
-    run (steps, &sides[turn], turn);
+    run (steps, sides, turn);
   return steps;
 }
 
