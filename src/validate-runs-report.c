@@ -295,26 +295,6 @@ write_markdown (const ScRunsResult *r, gboolean memory, GString *out)
 /* ---- CSV ---- */
 
 static void
-csv_text (GString *out, const char *text)
-{
-  if (text == NULL)
-    return;
-  if (strpbrk (text, ",\"\r\n") == NULL)
-    {
-      g_string_append (out, text);
-      return;
-    }
-  g_string_append_c (out, '"');
-  for (const char *p = text; *p != '\0'; p++)
-    {
-      if (*p == '"')
-        g_string_append_c (out, '"');
-      g_string_append_c (out, *p == '\n' || *p == '\r' ? ' ' : *p);
-    }
-  g_string_append_c (out, '"');
-}
-
-static void
 csv_number (GString *out, double value)
 {
   g_string_append_c (out, ',');
@@ -322,15 +302,36 @@ csv_number (GString *out, double value)
     g_string_append_printf (out, "%.6g", value);
 }
 
+/* What a row says of its run, in its own words: errors are sorted by these.  Nothing where it does not. */
+static const struct
+{
+  const char *object, *key;
+} axes[] = {
+  { "cluster", "gpu" },   { "cluster", "gpus" },    { "model", "hidden" },    { "model", "layers" },      { "model", "experts" },
+  { NULL, "seq" },        { "plan", "tp" },         { "plan", "pp" },         { "plan", "vpp" },          { "plan", "dp" },
+  { "plan", "cp" },       { "plan", "ep" },         { "plan", "sharding" },   { "plan", "schedule" },     { "plan", "recompute" },
+  { "plan", "dtype" },    { "plan", "attention" },  { "plan", "micro_batch" }, { "plan", "global_batch" },
+};
+
+static void
+csv_axis (GString *out, const cJSON *value)
+{
+  g_string_append_c (out, ',');
+  if (cJSON_IsString (value))
+    sc_append_csv (out, value->valuestring);
+  else if (cJSON_IsNumber (value))
+    g_string_append_printf (out, "%.12g", value->valuedouble);
+}
+
 static void
 csv_row (const ScRunResult *run, GString *out)
 {
-  csv_text (out, run->row->key);
+  sc_append_csv (out, run->row->key);
   const char *const texts[] = { run->row->id, run->row->group, run->topology, run->framework };
   for (guint i = 0; i < G_N_ELEMENTS (texts); i++)
     {
       g_string_append_c (out, ',');
-      csv_text (out, texts[i]);
+      sc_append_csv (out, texts[i]);
     }
   csv_number (out, run->asked_time ? run->row->step_s : NAN);
   csv_number (out, run->step_s);
@@ -345,9 +346,14 @@ csv_row (const ScRunResult *run, GString *out)
   csv_number (out, isfinite (run->fill) ? (double) run->oom : NAN);
   csv_number (out, run->fill);
   g_string_append_c (out, ',');
-  csv_text (out, run->why != NULL ? run->why : "");
+  sc_append_csv (out, run->why);
   g_string_append_c (out, ',');
-  csv_text (out, run->notes);
+  sc_append_csv (out, run->notes);
+  for (guint i = 0; i < G_N_ELEMENTS (axes); i++)
+    {
+      const cJSON *const object = axes[i].object != NULL ? sc_row_at (run->row->json->root, axes[i].object) : run->row->json->root;
+      csv_axis (out, object != NULL ? sc_row_at (object, axes[i].key) : NULL);
+    }
   g_string_append_c (out, '\n');
 }
 
@@ -357,7 +363,10 @@ write_csv (const ScRunsResult *r, gboolean memory G_GNUC_UNUSED, GString *out)
   g_string_append (out, "source,id,group,topology,framework,measured_step_s,predicted_step_s,time_error");
   for (guint peak = 0; peak < SC_N_PEAKS; peak++)
     g_string_append_printf (out, ",measured_%s_gib,predicted_%s_gib", sc_peak_name ((ScPeak) peak), sc_peak_name ((ScPeak) peak));
-  g_string_append (out, ",memory_error,measured_oom,predicted_oom,device_share,why_skipped,filled_in\n");
+  g_string_append (out, ",memory_error,measured_oom,predicted_oom,device_share,why_skipped,filled_in");
+  for (guint i = 0; i < G_N_ELEMENTS (axes); i++)
+    g_string_append_printf (out, ",%s", axes[i].key);
+  g_string_append_c (out, '\n');
   for (guint i = 0; i < r->runs->len; i++)
     csv_row (g_ptr_array_index (r->runs, i), out);
 }
