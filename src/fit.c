@@ -14,7 +14,7 @@
 typedef struct
 {
   const ScFitInput *in;
-  ScCostCache *costs;
+  ScForecastContext *context;
   ScFit *fit;
 } Search;
 
@@ -27,7 +27,7 @@ fullest (const ScSummary *s)
 static ScSummary *
 memory_of (const Search *f, const ScWorkload *w, ScMemoryDepth depth, GError **error)
 {
-  const ScForecastOptions how = { .memory = depth, .costs = f->costs };
+  const ScForecastOptions how = { .memory = depth, .context = f->context };
   return sc_forecast_memory (f->in->topology, w, &how, error);
 }
 
@@ -35,7 +35,7 @@ memory_of (const Search *f, const ScWorkload *w, ScMemoryDepth depth, GError **e
 static double
 step_of (const Search *f, const ScWorkload *w)
 {
-  const ScForecastOptions how = { .memory = SC_MEMORY_NONE, .detail = SC_DETAIL_STAGE, .costs = f->costs };
+  const ScForecastOptions how = { .memory = SC_MEMORY_NONE, .detail = SC_DETAIL_STAGE, .context = f->context };
   g_autoptr (ScSummary) s = sc_forecast (f->in->topology, w, &how, NULL);
   return s != NULL ? sc_time_to_s (s->step) : NAN;
 }
@@ -557,9 +557,9 @@ sc_fit_free (ScFit *fit)
 ScFit *
 sc_fit (const ScFitInput *in, GError **error)
 {
-  g_autoptr (ScCostCache) costs = sc_cost_cache_new ();
+  g_autoptr (ScForecastContext) context = sc_forecast_context_new (in->topology);
   g_autoptr (ScFit) fit = g_new0 (ScFit, 1);
-  Search f = { in, costs, fit };
+  Search f = { in, context, fit };
   fit->changes = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_fit_change_free);
   fit->short_of = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_fit_change_free);
   fit->refused = g_ptr_array_new_with_free_func (g_free);

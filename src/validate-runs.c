@@ -172,23 +172,23 @@ run_states (ScRunResult *run)
   run->why = g_strdup (sharding != NULL ? "its sharding is not modelled" : "missing: plan.sharding");
 }
 
-/* Kernel costs are asked again by rows on the same machines: one cache for each topology and thread. */
-static ScCostCache *
-costs_of (GHashTable *caches, const ScTopology *topology)
+/* Rows on the same machines ask for the same: one context for each topology and thread. */
+static ScForecastContext *
+context_of (GHashTable *contexts, const ScTopology *topology)
 {
-  ScCostCache *costs = g_hash_table_lookup (caches, topology);
+  ScForecastContext *context = g_hash_table_lookup (contexts, topology);
   union
   {
     const ScTopology *in;
     gpointer out;
   } key = { .in = topology }; /* GLib's tables take no const */
-  if (costs == NULL)
-    g_hash_table_insert (caches, key.out, costs = sc_cost_cache_new ());
-  return costs;
+  if (context == NULL)
+    g_hash_table_insert (contexts, key.out, context = sc_forecast_context_new (topology));
+  return context;
 }
 
 static void
-run_row (ScRunResult *run, ScRowSystems *systems, GHashTable *caches)
+run_row (ScRunResult *run, ScRowSystems *systems, GHashTable *contexts)
 {
   if (is_states (run->row))
     {
@@ -199,7 +199,7 @@ run_row (ScRunResult *run, ScRowSystems *systems, GHashTable *caches)
   if (r == NULL)
     return;
   g_autoptr (GError) error = NULL;
-  const ScForecastOptions options = { .detail = SC_DETAIL_STAGE, .memory = SC_MEMORY_STAGES, .costs = costs_of (caches, r->topology) };
+  const ScForecastOptions options = { .detail = SC_DETAIL_STAGE, .memory = SC_MEMORY_STAGES, .context = context_of (contexts, r->topology) };
   g_ptr_array_add (r->ignored, NULL);
   run->ignored = g_strdupv ((char **) r->ignored->pdata);
   g_ptr_array_add (r->notes, NULL);
@@ -236,7 +236,7 @@ static gpointer
 work (gpointer data)
 {
   Shared *const s = data;
-  g_autoptr (GHashTable) caches = g_hash_table_new_full (NULL, NULL, NULL, (GDestroyNotify) sc_cost_cache_free);
+  g_autoptr (GHashTable) contexts = g_hash_table_new_full (NULL, NULL, NULL, (GDestroyNotify) sc_forecast_context_free);
   for (;;)
     {
       g_mutex_lock (&s->lock);
@@ -245,7 +245,7 @@ work (gpointer data)
       g_mutex_unlock (&s->lock);
       if (run == NULL)
         return NULL;
-      run_row (run, s->systems, caches);
+      run_row (run, s->systems, contexts);
       g_mutex_lock (&s->lock);
       s->done++;
       if (s->options->progress != NULL)

@@ -168,7 +168,7 @@ START_TEST (peaks_of_simumax_runs_are_met_within_a_quarter_of_a_percent_and_rese
   ck_assert (sc_rows_load (rows, path, NULL));
   g_autoptr (ScSystems) rules = sc_systems_load ("systems", NULL);
   g_autoptr (ScRowSystems) systems = sc_row_systems_new (rules);
-  g_autoptr (ScCostCache) costs = sc_cost_cache_new ();
+  g_autoptr (ScForecastContext) context = NULL; /* all ran on the same machines */
   for (guint i = 0; i < rows->rows->len; i++)
     {
       const ScRow *const row = g_ptr_array_index (rows->rows, i);
@@ -177,7 +177,9 @@ START_TEST (peaks_of_simumax_runs_are_met_within_a_quarter_of_a_percent_and_rese
       g_autofree char *why = NULL;
       g_autoptr (ScRowRun) run = sc_row_run_new (systems, row, &why);
       ck_assert_msg (run != NULL, "%s: %s", row->id, why);
-      g_autoptr (ScSummary) s = sc_forecast (run->topology, run->workload, &(ScForecastOptions) { .detail = SC_DETAIL_STAGE, .costs = costs, .memory = SC_MEMORY_ALL }, NULL);
+      if (context == NULL)
+        context = sc_forecast_context_new (run->topology);
+      g_autoptr (ScSummary) s = sc_forecast (run->topology, run->workload, &(ScForecastOptions) { .detail = SC_DETAIL_STAGE, .context = context, .memory = SC_MEMORY_ALL }, NULL);
       ck_assert (s != NULL);
       double reserved = 0, measured = 0; /* mean of the ranks, whose kernels' ends decide what is free when: one run's differ by up to 5 % */
       for (guint rank = 0; rank < row->measured.n_ranks; rank++)

@@ -75,14 +75,12 @@ check_size (const ScLowerInput *input, GError **error)
 /* All that comes before the simulation. */
 typedef struct
 {
-  ScFabric *fabric;
+  ScForecastContext *own, *context; /* context: the caller's, or own */
+  const ScFabric *fabric;
   ScLayout *layout;
   guint32 *colour;
   ScStepItems *items;
   ScStageSizes *sizes;
-  ScCostCache *own_costs;
-  ScLoads *loads;
-  ScFold *fold;
   ScLowered *lowered;
   ScLowerInput input;
 } Plan;
@@ -91,14 +89,11 @@ static void
 plan_clear (Plan *p)
 {
   g_clear_pointer (&p->lowered, sc_lowered_free);
-  g_clear_pointer (&p->fold, sc_fold_free);
-  g_clear_pointer (&p->loads, sc_loads_free);
-  g_clear_pointer (&p->own_costs, sc_cost_cache_free);
   g_clear_pointer (&p->sizes, sc_stage_sizes_free);
   g_clear_pointer (&p->items, sc_step_items_free);
   g_clear_pointer (&p->colour, g_free);
   g_clear_pointer (&p->layout, sc_layout_free);
-  g_clear_pointer (&p->fabric, sc_fabric_free);
+  g_clear_pointer (&p->own, sc_forecast_context_free);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Plan, plan_clear)
 
@@ -106,7 +101,10 @@ static gboolean
 place (Plan *p, const ScTopology *topology, const ScWorkload *workload, const ScForecastOptions *options, GError **error)
 {
   g_autoptr (GError) inner = NULL;
-  p->fabric = sc_fabric_new (topology, workload->plan.gpus, &inner);
+  p->own = options->context == NULL ? sc_forecast_context_new (topology) : NULL;
+  p->context = p->own != NULL ? p->own : options->context;
+  g_assert (sc_forecast_context_topology (p->context) == topology);
+  p->fabric = sc_forecast_context_fabric (p->context, workload->plan.gpus, &inner);
   if (p->fabric == NULL)
     {
       set_mismatch (error, "topology", inner);
@@ -123,7 +121,6 @@ place (Plan *p, const ScTopology *topology, const ScWorkload *workload, const Sc
   p->colour = program_colours (workload, p->fabric);
   p->items = sc_step_items_new (workload);
   p->sizes = sc_stage_sizes_new (workload);
-  p->own_costs = options->costs == NULL ? sc_cost_cache_new () : NULL;
   return TRUE;
 }
 
@@ -143,12 +140,10 @@ lower (Plan *p, const ScWorkload *workload, const ScForecastOptions *options, gb
   do /* which algorithms the calls take is known once they are made; their links are walked then */
     {
       g_clear_pointer (&p->lowered, sc_lowered_free);
-      g_clear_pointer (&p->fold, sc_fold_free);
-      g_clear_pointer (&p->loads, sc_loads_free);
-      p->loads = sc_loads_new (p->layout, p->fabric, (const ScNeed *) (gconstpointer) needs->data, needs->len);
-      p->fold = sc_fold_new (p->layout, p->fabric, p->loads, p->colour, options->class_budget, options->unfolded);
-      p->input = (ScLowerInput) { workload, p->fabric, p->layout, p->loads, p->fold, p->items, p->sizes, 0, detail,
-                                  options->costs != NULL ? options->costs : p->own_costs, options->apart, tapes_only };
+      const ScFolded folded = sc_forecast_context_fold (p->context, p->fabric, p->layout, needs, p->colour, options->class_budget, options->unfolded);
+      p->input = (ScLowerInput) { .workload = workload, .fabric = p->fabric, .layout = p->layout, .loads = folded.loads, .fold = folded.fold,
+                                  .items = p->items, .sizes = p->sizes, .detail = detail, .costs = sc_forecast_context_costs (p->context),
+                                  .apart = options->apart, .tapes_only = tapes_only };
       if (!check_size (&p->input, error))
         return FALSE;
       p->lowered = sc_lower (&p->input);

@@ -2,7 +2,7 @@
 /* forecast.h - the one door: topology + workload -> summary.
  * Layer: models. */
 #pragma once
-#include "models/kernel.h"
+#include "models/forecast-context.h"
 #include "models/lower.h"
 #include "models/summarise-memory.h"
 #include "models/summary.h"
@@ -16,7 +16,7 @@ typedef struct
   ScDetail detail;     /* how finely */
   gboolean apart;      /* classes that do the same have ops of their own each: more memory and nothing else, for tests */
   ScMemoryDepth memory; /* for which stages the allocator is played */
-  ScCostCache *costs;  /* kernel costs that many forecasts on the same topology share, in one thread; NULL: of this one */
+  ScForecastContext *context; /* what many forecasts on the same topology share, in one thread; NULL: nothing.  The answer is the same */
 } ScForecastOptions;
 
 #define SC_FORECAST_ERROR (sc_forecast_error_quark ())
@@ -37,6 +37,6 @@ ScSummary *sc_forecast (const ScTopology *topology, const ScWorkload *workload, 
 
 /* Whether the step fits, as sc_forecast() would say, without simulating it: what is allocated hangs on the order of the programs alone.
  * The summary has sizes, stages with their layers, classes and their memory; all of time is 0, and program and trace are NULL.  Of
- * @options unfolded, class_budget, memory_margin, memory and costs count. */
+ * @options unfolded, class_budget, memory_margin, memory and context count. */
 ScSummary *sc_forecast_memory (const ScTopology *topology, const ScWorkload *workload, const ScForecastOptions *options,
                                GError **error);
