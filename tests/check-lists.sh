@@ -42,7 +42,7 @@ for file in tests/*.sh tests/*.h; do want "$file" "$file" tests/local.am; done
 for file in bench/*.c; do want "$file" "${file%.c}" bench/local.am; done
 for file in bench/*.sh bench/*.h; do want "$file" "$file" bench/local.am; done
 
-for file in examples/*.sh doc/*.md; do want "$file" "$file" Makefile.am; done
+for file in examples/*.sh; do want "$file" "$file" Makefile.am; done
 
 for file in tests/golden/*.cmd; do
   if [ -f "$file" ] && [ ! -f "${file%.cmd}.out" ]; then
