@@ -229,6 +229,23 @@ sc_append_wrapped (GString *out, const char *text, guint column, guint indent, g
 }
 
 void
+sc_describe_job (const ScSummary *s, guint width, GString *out)
+{
+  g_autoptr (GString) line = g_string_new (s->workload->name);
+  g_string_append (line, ": ");
+  sc_describe_hardware (s, line);
+  sc_append_wrapped (out, line->str, 0, 2, width);
+  g_string_append (out, "\n  ");
+  g_string_truncate (line, 0);
+  sc_describe_plan (s->workload, line);
+  sc_append_wrapped (out, line->str, 2, 2, width);
+  g_string_append (out, "\n  ");
+  g_string_truncate (line, 0);
+  sc_describe_batch (s, line);
+  sc_append_wrapped (out, line->str, 2, 2, width);
+}
+
+void
 sc_trim_line (GString *out)
 {
   while (out->len > 0 && out->str[out->len - 1] == ' ')

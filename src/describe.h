@@ -20,6 +20,9 @@ void sc_describe_plan (const ScWorkload *workload, GString *out);    /* "TP 8 + 
 void sc_describe_batch (const ScSummary *summary, GString *out);     /* "128 sequences of 8192 tokens ..." */
 void sc_describe_hardware (const ScSummary *summary, GString *out);  /* "64 x h100-sxm-80gb, 8 of the 2048 nodes of ..." */
 
+/* The three lines that reports begin with: model and hardware, plan, batch; the last one without a line end. */
+void sc_describe_job (const ScSummary *summary, guint width, GString *out);
+
 /* Appends @text, broken at blanks so that no line passes @width columns (where words allow it); continuation lines
  * begin with @indent blanks.  The first line begins at column @column. */
 void sc_append_wrapped (GString *out, const char *text, guint column, guint indent, guint width);

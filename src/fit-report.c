@@ -34,24 +34,6 @@ fullest_of (const ScSummary *s, guint first, guint last)
 /* ---- Text ---- */
 
 static void
-write_header (const ScSummary *s, GString *out)
-{
-  g_autoptr (GString) line = g_string_new (s->workload->name);
-  g_string_append (line, ": ");
-  sc_describe_hardware (s, line);
-  sc_append_wrapped (out, line->str, 0, 2, WIDTH);
-  g_string_append (out, "\n  ");
-  g_string_truncate (line, 0);
-  sc_describe_plan (s->workload, line);
-  sc_append_wrapped (out, line->str, 2, 2, WIDTH);
-  g_string_append (out, "\n  ");
-  g_string_truncate (line, 0);
-  sc_describe_batch (s, line);
-  sc_append_wrapped (out, line->str, 2, 2, WIDTH);
-  g_string_append (out, "\n\n");
-}
-
-static void
 write_verdict (const ScFit *fit, GString *out)
 {
   const ScSummary *const s = fit->memory;
@@ -219,7 +201,8 @@ write_limits (const ScFit *fit, GString *out)
 void
 sc_fit_write_text (const ScFit *fit, gboolean verbose, GString *out)
 {
-  write_header (fit->memory, out);
+  sc_describe_job (fit->memory, WIDTH, out);
+  g_string_append (out, "\n\n");
   write_verdict (fit, out);
   write_stages (fit->memory, out);
   write_changes (fit, verbose, out);

@@ -72,19 +72,7 @@ append_verdict (const ScSummary *s, GString *out)
 static void
 write_answer (const ScSummary *s, GString *out)
 {
-  g_autoptr (GString) line = g_string_new (s->workload->name);
-  g_string_append (line, ": ");
-  sc_describe_hardware (s, line);
-  sc_append_wrapped (out, line->str, 0, 2, WIDTH);
-  g_string_append (out, "\n  ");
-  g_string_truncate (line, 0);
-  sc_describe_plan (s->workload, line);
-  sc_append_wrapped (out, line->str, 2, 2, WIDTH);
-  g_string_append (out, "\n  ");
-  g_string_truncate (line, 0);
-  sc_describe_batch (s, line);
-  sc_append_wrapped (out, line->str, 2, 2, WIDTH);
-
+  sc_describe_job (s, WIDTH, out);
   g_autofree char *step = sc_format_seconds (sc_time_to_s (s->step));
   g_autofree char *tokens = sc_format_count (s->tokens_per_s), *each = sc_format_count (s->tokens_per_s_per_gpu);
   g_string_append_printf (out, "\n\n  Step    %-12s%s tokens/s, %s tokens/s per GPU\n", step, tokens, each);
