@@ -26,7 +26,7 @@ G_DEFINE_QUARK (sc - cmd - error - quark, sc_cmd_error)
 const ScCommand *const *
 sc_command_all (void)
 {
-  static const ScCommand *const commands[] = { &sc_cmd_run, &sc_cmd_fit, &sc_cmd_comm, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list,
+  static const ScCommand *const commands[] = { &sc_cmd_run, &sc_cmd_fit, &sc_cmd_explain, &sc_cmd_comm, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list,
                                                &sc_cmd_validate, &sc_cmd_calibrate, NULL };
   return commands;
 }
@@ -172,6 +172,8 @@ sc_inputs_clear (ScInputs *inputs)
   g_clear_pointer (&inputs->device, g_free);
   g_clear_pointer (&inputs->topology, sc_topology_free);
   g_clear_pointer (&inputs->workload, sc_workload_free);
+  g_clear_pointer (&inputs->topology_file, g_free);
+  g_clear_pointer (&inputs->topology_text, g_free);
   g_clear_pointer (&inputs->workload_file, g_free);
   g_clear_pointer (&inputs->workload_text, g_free);
 }
@@ -196,7 +198,11 @@ sc_inputs_read (ScInputs *inputs, int argc, char **argv, GError **error)
                    "%s: found \"-\" for %u inputs, expected standard input for one", argv[0], n_stdin);
       return FALSE;
     }
-  inputs->topology = sc_topology_load (topology, inputs->set, inputs->device, error);
+  inputs->topology_text = sc_library_load (SC_KIND_TOPOLOGY, topology, &inputs->topology_file, &inputs->topology_length, error);
+  if (inputs->topology_text == NULL)
+    return FALSE;
+  inputs->topology =
+      sc_topology_from_text (inputs->topology_file, inputs->topology_text, inputs->topology_length, inputs->set, inputs->device, error);
   if (inputs->topology == NULL)
     return FALSE;
   inputs->workload_text = sc_library_load (SC_KIND_WORKLOAD, workload, &inputs->workload_file, &inputs->workload_length, error);
@@ -213,15 +219,30 @@ sc_inputs_read (ScInputs *inputs, int argc, char **argv, GError **error)
   return TRUE;
 }
 
-ScWorkload *
-sc_inputs_read_changed (const ScInputs *inputs, char **more, GError **error)
+/* What --set says, and @more on top: NULL-ended, borrowed. */
+static GPtrArray *
+with_more (const ScInputs *inputs, char **more)
 {
-  g_autoptr (GPtrArray) set = g_ptr_array_new ();
+  GPtrArray *const set = g_ptr_array_new ();
   for (char **one = inputs->set; one != NULL && *one != NULL; one++)
     g_ptr_array_add (set, *one);
   for (char **one = more; one != NULL && *one != NULL; one++)
     g_ptr_array_add (set, *one);
   g_ptr_array_add (set, NULL);
+  return set;
+}
+
+ScTopology *
+sc_inputs_read_changed_topology (const ScInputs *inputs, char **more, GError **error)
+{
+  g_autoptr (GPtrArray) set = with_more (inputs, more);
+  return sc_topology_from_text (inputs->topology_file, inputs->topology_text, inputs->topology_length, (char **) set->pdata, inputs->device, error);
+}
+
+ScWorkload *
+sc_inputs_read_changed (const ScInputs *inputs, char **more, GError **error)
+{
+  g_autoptr (GPtrArray) set = with_more (inputs, more);
   g_autoptr (ScWorkload) workload =
       sc_workload_from_text (inputs->workload_file, inputs->workload_text, inputs->workload_length, (char **) set->pdata, error);
   if (workload == NULL || !sc_workload_check_topology (workload, inputs->topology, error))

@@ -53,6 +53,7 @@ struct ScCommand
 
 extern const ScCommand sc_cmd_run;
 extern const ScCommand sc_cmd_fit;
+extern const ScCommand sc_cmd_explain;
 extern const ScCommand sc_cmd_check;
 extern const ScCommand sc_cmd_list;
 extern const ScCommand sc_cmd_show;
@@ -77,9 +78,9 @@ typedef struct
   char       *device; /* --device */
   ScTopology *topology;
   ScWorkload *workload;
-  char       *workload_file; /* as messages call it, */
-  char       *workload_text; /* what is in it, */
-  gsize       workload_length;
+  char       *topology_file, *workload_file; /* as messages call them, */
+  char       *topology_text, *workload_text; /* what is in them, */
+  gsize       topology_length, workload_length;
 } ScInputs;
 
 void sc_inputs_clear (ScInputs *inputs);
@@ -98,6 +99,9 @@ gboolean sc_inputs_read (ScInputs *inputs, int argc, char **argv, GError **error
 
 /* The workload once more, with @more (NULL-ended, as --set writes it) on top of what --set says; checked as the first time. */
 ScWorkload *sc_inputs_read_changed (const ScInputs *inputs, char **more, GError **error);
+
+/* The topology once more, likewise. */
+ScTopology *sc_inputs_read_changed_topology (const ScInputs *inputs, char **more, GError **error);
 
 /* Replaces @path by @text in one step (temporary file, rename); devices and pipes are written to as they are. */
 gboolean sc_write_file (const char *path, const char *text, gsize length, GError **error);

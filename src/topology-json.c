@@ -970,11 +970,20 @@ sc_topology_from_json (const ScJson *json, const char *folder, const char *devic
 }
 
 ScTopology *
-sc_topology_load (const char *argument, char **set, const char *device_file, GError **error)
+sc_topology_from_text (const char *file, const char *text, gsize length, char **set, const char *device_file, GError **error)
 {
-  g_autoptr (ScJson) json = sc_library_load_json (SC_KIND_TOPOLOGY, argument, error);
+  g_autoptr (ScJson) json = sc_json_parse (file, text, length, error);
   if (json == NULL || !sc_override_apply (json, SC_OVERRIDE_TOPOLOGY, set, error))
     return NULL;
   g_autofree char *folder = g_path_get_dirname (json->file);
   return sc_topology_from_json (json, folder, device_file, error);
+}
+
+ScTopology *
+sc_topology_load (const char *argument, char **set, const char *device_file, GError **error)
+{
+  g_autofree char *file = NULL;
+  gsize length = 0;
+  g_autofree char *text = sc_library_load (SC_KIND_TOPOLOGY, argument, &file, &length, error);
+  return text != NULL ? sc_topology_from_text (file, text, length, set, device_file, error) : NULL;
 }

@@ -23,5 +23,8 @@ extern const ScFieldTable sc_background_table; /* elements of background */
  * @device_file (may be NULL): stands in for the GPU of the node types that name this device, or of all if none does. */
 ScTopology *sc_topology_load (const char *argument, char **set, const char *device_file, GError **error);
 
+/* The same of a file that was read: @file is what messages call it. */
+ScTopology *sc_topology_from_text (const char *file, const char *text, gsize length, char **set, const char *device_file, GError **error);
+
 /* The same from a document; @folder: what a "device" key is relative to. */
 ScTopology *sc_topology_from_json (const ScJson *json, const char *folder, const char *device_file, GError **error);
