@@ -8,9 +8,9 @@
 #include "models/memory.h"
 #include "models/optimizer.h"
 #include "models/sharding.h"
+#include "ordered.h"
 
 #define GIB (1024.0 * 1024 * 1024)
-#define MAX_JOBS 256
 
 static const char *const peak_names[] = {
   [SC_PEAK_ALLOCATED] = "allocated", [SC_PEAK_RESERVED] = "reserved", [SC_PEAK_DEVICE] = "device", [SC_PEAK_UNSPECIFIED] = "unspecified", [SC_PEAK_STATES] = "states",
@@ -228,30 +228,29 @@ typedef struct
   GPtrArray    *queue; /* ScRunResult, borrowed */
   ScRowSystems *systems;
   const ScRunsOptions *options;
-  GMutex        lock;
-  guint         next, done;
 } Shared;
 
 static gpointer
-work (gpointer data)
+new_contexts (gpointer shared G_GNUC_UNUSED)
 {
-  Shared *const s = data;
-  g_autoptr (GHashTable) contexts = g_hash_table_new_full (NULL, NULL, NULL, (GDestroyNotify) sc_forecast_context_free);
-  for (;;)
-    {
-      g_mutex_lock (&s->lock);
-      ScRunResult *const run = s->next < s->queue->len ? g_ptr_array_index (s->queue, s->next) : NULL;
-      s->next++;
-      g_mutex_unlock (&s->lock);
-      if (run == NULL)
-        return NULL;
-      run_row (run, s->systems, contexts);
-      g_mutex_lock (&s->lock);
-      s->done++;
-      if (s->options->progress != NULL)
-        s->options->progress (s->done, s->queue->len, s->options->progress_data);
-      g_mutex_unlock (&s->lock);
-    }
+  return g_hash_table_new_full (NULL, NULL, NULL, (GDestroyNotify) sc_forecast_context_free);
+}
+
+static gpointer
+run_item (gpointer shared, gpointer contexts, guint64 item)
+{
+  const Shared *const s = shared;
+  run_row (g_ptr_array_index (s->queue, item), s->systems, contexts);
+  return NULL;
+}
+
+static gboolean
+tell_progress (gpointer data, guint64 item, gpointer result G_GNUC_UNUSED)
+{
+  const Shared *const s = data;
+  if (s->options->progress != NULL)
+    s->options->progress ((guint) item + 1, s->queue->len, s->options->progress_data);
+  return TRUE;
 }
 
 /* Rows do not know of each other, so the order in which they run does not matter. */
@@ -260,15 +259,11 @@ run_all (GPtrArray *queue, const ScSystems *rules, const ScRunsOptions *options)
 {
   g_autoptr (ScRowSystems) systems = sc_row_systems_new (rules);
   Shared shared = { .queue = queue, .systems = systems, .options = options };
-  const guint wanted = options->jobs != 0 ? options->jobs : g_get_num_processors (), jobs = MIN (MIN (wanted, queue->len), MAX_JOBS);
-  g_mutex_init (&shared.lock);
-  g_autofree GThread **threads = g_new0 (GThread *, jobs + 1);
-  for (guint i = 1; i < jobs; i++)
-    threads[i] = g_thread_new ("rows", work, &shared);
-  work (&shared);
-  for (guint i = 1; i < jobs; i++)
-    g_thread_join (threads[i]);
-  g_mutex_clear (&shared.lock);
+  const ScOrdered how = {
+    .n = queue->len, .jobs = options->jobs, .shared = &shared, .start = new_contexts, .finish = (GDestroyNotify) g_hash_table_unref, .work = run_item,
+    .take = tell_progress, .data = &shared,
+  };
+  sc_ordered_run (&how);
 }
 
 static void
