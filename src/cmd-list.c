@@ -4,6 +4,7 @@
 #include "describe.h"
 #include "device-json.h"
 #include "fit.h"
+#include "grid-json.h"
 #include "hf-config.h"
 #include "json-in.h"
 #include "library.h"
@@ -76,6 +77,7 @@ list_fields (GString *out, GError **error)
     &sc_fault_table,    &sc_fault_place_table, &sc_uplink_table, &sc_background_table,
     &sc_topology_device_table, &sc_what_if_table,
     &sc_device_table,   &sc_device_peak_table, &sc_samples_table,
+    &sc_grid_table,
   };
   (void) error;
   append_paragraph (

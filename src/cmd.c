@@ -26,7 +26,7 @@ G_DEFINE_QUARK (sc - cmd - error - quark, sc_cmd_error)
 const ScCommand *const *
 sc_command_all (void)
 {
-  static const ScCommand *const commands[] = { &sc_cmd_run, &sc_cmd_fit, &sc_cmd_explain, &sc_cmd_comm, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list,
+  static const ScCommand *const commands[] = { &sc_cmd_run, &sc_cmd_fit, &sc_cmd_explain, &sc_cmd_sweep, &sc_cmd_merge, &sc_cmd_comm, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list,
                                                &sc_cmd_validate, &sc_cmd_calibrate, NULL };
   return commands;
 }
@@ -38,7 +38,7 @@ sc_status_all (guint *ret_n)
 {
   static const ScStatusRow rows[] = {
     { SC_STATUS_OK, "all went well" },
-    { SC_STATUS_CONDITION, "a requested condition failed (fit, --require-fit, --check)" },
+    { SC_STATUS_CONDITION, "a requested condition failed (fit, --require-fit, --check, merge)" },
     { SC_STATUS_USAGE, "wrong usage: unknown command or option, or a --set that cannot be" },
     { SC_STATUS_DATA, "bad data: an input that is not valid, or two that do not go together" },
     { SC_STATUS_NO_INPUT, "no such input" },
@@ -46,6 +46,7 @@ sc_status_all (guint *ret_n)
     { SC_STATUS_INTERNAL, "internal error: please report it" },
     { SC_STATUS_CANNOT_CREATE, "an output file cannot be created" },
     { SC_STATUS_IO, "input or output error" },
+    { SC_STATUS_STOPPED, "stopped before the end by --max-time; --resume goes on" },
     { SC_STATUS_SIGNAL, "128 + n: ended by signal n" },
   };
   *ret_n = G_N_ELEMENTS (rows);
@@ -63,6 +64,7 @@ sc_status_of_error (const GError *error)
   };
   static const ScStatus cmd[] = {
     [SC_CMD_ERROR_USAGE] = SC_STATUS_USAGE,
+    [SC_CMD_ERROR_NO_INPUT] = SC_STATUS_NO_INPUT,
     [SC_CMD_ERROR_UNAVAILABLE] = SC_STATUS_UNAVAILABLE,
     [SC_CMD_ERROR_CANNOT_CREATE] = SC_STATUS_CANNOT_CREATE,
     [SC_CMD_ERROR_IO] = SC_STATUS_IO,

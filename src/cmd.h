@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* cmd.h - commands as rows of one table, and the one table of exit statuses.
  * Layer: src.  A command parses its options, appends what it has to say to @out and returns a status, or sets an
- * error; main.c alone writes stdout, prints errors and turns them into a status. */
+ * error; main.c alone writes stdout (but for the lines of a sweep, which go out as they come), prints errors and turns them into a status. */
 #pragma once
 #include "models/topology.h"
 #include "models/workload.h"
@@ -17,6 +17,7 @@ typedef enum
   SC_STATUS_INTERNAL = 70,
   SC_STATUS_CANNOT_CREATE = 73,
   SC_STATUS_IO = 74,
+  SC_STATUS_STOPPED = 75,
   SC_STATUS_SIGNAL = 128, /* + number of the signal */
 } ScStatus;
 
@@ -34,6 +35,7 @@ GQuark sc_cmd_error_quark (void);
 typedef enum
 {
   SC_CMD_ERROR_USAGE,         /* status 2 */
+  SC_CMD_ERROR_NO_INPUT,      /* status 66 */
   SC_CMD_ERROR_UNAVAILABLE,   /* status 69: this build or machine cannot do that */
   SC_CMD_ERROR_CANNOT_CREATE, /* status 73 */
   SC_CMD_ERROR_IO,            /* status 74 */
@@ -54,6 +56,8 @@ struct ScCommand
 extern const ScCommand sc_cmd_run;
 extern const ScCommand sc_cmd_fit;
 extern const ScCommand sc_cmd_explain;
+extern const ScCommand sc_cmd_sweep;
+extern const ScCommand sc_cmd_merge;
 extern const ScCommand sc_cmd_check;
 extern const ScCommand sc_cmd_list;
 extern const ScCommand sc_cmd_show;
