@@ -227,9 +227,22 @@ propose_ep (const ScWorkload *w, const ScTopology *t G_GNUC_UNUSED, GPtrArray *c
 }
 
 static void
-propose_sharding (const ScWorkload *w, const ScTopology *t G_GNUC_UNUSED, GPtrArray *changes)
+propose_sharding (const ScWorkload *w, const ScTopology *t, GPtrArray *changes)
 {
   const ScPlan *const p = &w->plan;
+  const guint node = t->types[0].gpus;
+  if (p->sharding == SC_SHARDING_FSDP_FULL && p->shard_group == 0 && p->dp > node && node > 1)
+    {
+      GPtrArray *const keys = g_ptr_array_new ();
+      put (keys, "plan.shard_group=%u", node);
+      propose_keys (changes, g_strdup ("shards inside a node, replicas across (HSDP)"), keys);
+    }
+  if (p->sharding == SC_SHARDING_ZERO3 && p->zero.hpz == 0 && p->dp > node && node > 1)
+    {
+      GPtrArray *const keys = g_ptr_array_new ();
+      put (keys, "plan.zero.hpz=%u", node);
+      propose_keys (changes, g_strdup ("a second copy shared inside a node (hpZ)"), keys);
+    }
   const gboolean megatron = g_str_has_prefix (w->framework->name, "megatron-core");
   if (p->sharding == SC_SHARDING_FSDP_FULL)
     propose (changes, g_strdup ("layers stay gathered between forward and backward"), "plan.sharding=fsdp-grad-op");

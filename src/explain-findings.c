@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* explain-findings.c - what the numbers say, in sentences: one function for each thing that slows steps or fills memory. */
 #include "explain.h"
+#include "models/sharding.h"
 #include "units.h"
 #include <math.h>
 
@@ -77,6 +78,19 @@ find_communication (const ScExplain *e, GPtrArray *out)
     }
 }
 
+/* Why there is so much of it. */
+static void
+find_gathers (const ScExplain *e, GPtrArray *out)
+{
+  const ScSummary *const s = e->summary;
+  const ScShardingRow *const row = sc_sharding_row (s->workload->plan.sharding);
+  if (!row->weights || share (s, SC_TIME_COMM_DP) < WORTH)
+    return;
+  say (out, "With %s each layer's weights are gathered for forward and again for backward, and its gradients reduced: for every micro-batch three times what a rank's layers "
+            "weigh, through the slowest link of the group. Fewer and larger micro-batches, copies shared inside a node (plan.shard_group, plan.zero.hpz) or weaker sharding move less.",
+       row->name);
+}
+
 static void
 find_bubble (const ScExplain *e, GPtrArray *out)
 {
@@ -115,7 +129,7 @@ find_rest (const ScExplain *e, GPtrArray *out)
          100 * host);
   if (recompute >= WORTH)
     say (out, "%.1f %% of the step recomputes activations; that is the price of %s.", 100 * recompute,
-         s->verdict == SC_VERDICT_FITS ? "memory that is left over in part" : "fitting at all");
+         s->verdict == SC_VERDICT_FITS ? "memory of which a part is free now" : "fitting at all");
   if (late >= WORTH)
     say (out, "%.1f %% of the step waits for peers that come late to collectives: ranks differ in work or hardware.", 100 * late);
   if (optimizer >= WORTH)
@@ -139,8 +153,8 @@ find_memory (const ScExplain *e, GPtrArray *out)
   const ScClassSummary *const c = &s->classes[s->memory_class];
   const guint64 states = c->at_peak[SC_MEM_WEIGHTS] + c->at_peak[SC_MEM_GRADS] + c->at_peak[SC_MEM_OPTIMIZER];
   const guint64 rest = c->peak_allocated_bytes - states;
-  say (out, "At the peak of stage %u, the fullest, %.1f GiB are weights, gradients and optimizer states, %.1f GiB activations and what else one micro-batch needs. More replicas can "
-            "only share out the first; the second hangs on micro-batch, sequence, TP, CP and recompute.",
+  say (out, "At the peak of stage %u, the fullest, %.1f GiB are weights, gradients and optimizer states, %.1f GiB activations and what else micro-batches need. More replicas can "
+            "only share out the first; the second stays as it is with any number of them, and hangs on micro-batch, sequence, TP, CP and recompute.",
        c->stage, in_gib (states), in_gib (rest));
 }
 
@@ -162,6 +176,7 @@ sc_explain_findings (const ScExplain *e)
 {
   GPtrArray *const out = g_ptr_array_new_with_free_func (g_free);
   find_communication (e, out);
+  find_gathers (e, out);
   find_bubble (e, out);
   find_rest (e, out);
   find_memory (e, out);
