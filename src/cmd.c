@@ -26,7 +26,7 @@ G_DEFINE_QUARK (sc - cmd - error - quark, sc_cmd_error)
 const ScCommand *const *
 sc_command_all (void)
 {
-  static const ScCommand *const commands[] = { &sc_cmd_run, &sc_cmd_fit, &sc_cmd_explain, &sc_cmd_sweep, &sc_cmd_merge, &sc_cmd_comm, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list,
+  static const ScCommand *const commands[] = { &sc_cmd_run, &sc_cmd_fit, &sc_cmd_explain, &sc_cmd_compare, &sc_cmd_sweep, &sc_cmd_merge, &sc_cmd_comm, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list,
                                                &sc_cmd_validate, &sc_cmd_calibrate, NULL };
   return commands;
 }

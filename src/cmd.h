@@ -56,6 +56,7 @@ struct ScCommand
 extern const ScCommand sc_cmd_run;
 extern const ScCommand sc_cmd_fit;
 extern const ScCommand sc_cmd_explain;
+extern const ScCommand sc_cmd_compare;
 extern const ScCommand sc_cmd_sweep;
 extern const ScCommand sc_cmd_merge;
 extern const ScCommand sc_cmd_check;

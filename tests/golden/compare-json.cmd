@@ -1,0 +1,1 @@
+folder=$(mktemp -d) && cd "$folder" && stepcast run dgx-h100-8 llama3-8b-fsdp2 --detail stage -o a.json && stepcast run dgx-h100-8 llama3-8b-fsdp2 --detail stage --set plan.recompute=full -o b.json && stepcast compare a.json b.json --format json; stepcast compare --log "$srcdir/tests/data/logs/torchtitan.log" a.json --format json | grep -v '"log"'; cd / && rm -r "$folder"

@@ -1,0 +1,1 @@
+folder=$(mktemp -d) && cd "$folder" && stepcast run --detail stage --format json -o a.json && stepcast run --detail stage --set plan.tp=16 --set plan.pp=2 -o b.json && stepcast compare a.json b.json; stepcast compare --log "$srcdir/tests/data/logs/megatron.log" a.json | sed 1d; cd / && rm -r "$folder"
