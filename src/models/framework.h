@@ -80,6 +80,8 @@ typedef struct
   gboolean fsdp_keeps_last;    /* the last layer stays gathered between forward and backward, which would gather it at once */
   gboolean zero_all_reduces;   /* ZeRO 1 and 2 sum gradients whole on every rank */
   gboolean zero1_lays_out;     /* ZeRO 1 lays out a flat copy of all gradients before it scatters them */
+  double   zero3_piece_s;      /* ZeRO 3 gathers a tensor when it is needed, with the GPU empty behind and before it, from a list of all ranks' pieces, each of which
+                                  costs the host this; 0: ahead of use, of one buffer */
 
   /* memory */
   ScActivations activations;   /* saved tensors can live in host memory until backward */

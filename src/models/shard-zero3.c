@@ -216,6 +216,22 @@ copy_bytes (const Lower *l)
 
 /* ---- gathers ---- */
 
+/* DeepSpeed before its gathers took one buffer: the host waits for the GPU, then lists the pieces of all ranks (framework.h). */
+static gboolean
+by_pieces (const Lower *l)
+{
+  return l->in->workload->framework->zero3_piece_s > 0 && sc_lower_has_host (l);
+}
+
+static double
+list_pieces (Lower *l, guint ranks)
+{
+  const double s = ranks * l->in->workload->framework->zero3_piece_s;
+  sc_lower_host_wait (l, sc_lower_put_record (l, SC_STREAM_COMPUTE));
+  sc_lower_host_busy (l, sc_lower_to_ns (s * l->price->host_factor));
+  return s;
+}
+
 /* One gather of @n modules with so many elements each; of several the pieces are put together tensor by tensor.  @inner: of their second copies. */
 static void
 put_gather (Lower *l, const double *modules, guint n, gboolean inner)
@@ -231,6 +247,7 @@ put_gather (Lower *l, const double *modules, guint n, gboolean inner)
   const guint ranks = inner ? l->plan->zero.hpz : sc_plan_data_ranks (l->plan);
   const double bytes = use_bytes (l), carried = l->plan->zero.quantized_weights ? 1 : bytes;
   sc_lower_put_order (l, SC_STREAM_COMPUTE, SC_STREAM_DP);
+  const double pieces = by_pieces (l) ? list_pieces (l, ranks) : 0;
   const gboolean from_host = sc_lower_offloads_params (l);
   if (from_host)
     {
@@ -243,13 +260,17 @@ put_gather (Lower *l, const double *modules, guint n, gboolean inner)
     sc_lower_put_tensor (l, SC_STREAM_DP, SC_MEM_WEIGHTS, bytes * modules[i], "gathered parameters");
   if (l->plan->zero.quantized_weights)
     sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "quantize", (bytes + carried) * params / ranks);
+  if (pieces > 0)
+    sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "all-gather buffer zeroed", bytes * params);
   sc_lower_data_call (l, SC_STREAM_DP, comm, SC_COLL_ALL_GATHER, carried * params, "parameters");
-  if (l->plan->zero.quantized_weights || n > 1)
+  if (pieces > 0) /* for a line of a debug log (pull request 1188) */
+    sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "norm of parameters", bytes * params);
+  if (l->plan->zero.quantized_weights || n > 1 || pieces > 0)
     sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, l->plan->zero.quantized_weights ? "dequantize" : "all-gather copy-out", (bytes + carried) * params);
   if (from_host)
     sc_lower_put_mem (l, SC_STREAM_DP, SC_MEM_COMM, -floor (bytes * params / ranks));
   z->asked = sc_lower_put_record (l, SC_STREAM_DP);
-  if (!l->plan->overlap_param)
+  if (!l->plan->overlap_param || pieces > 0)
     sc_program_wait (l->p, SC_STREAM_COMPUTE, z->asked);
 }
 
@@ -315,7 +336,8 @@ use (Lower *l, guint module)
     }
   if (z->asked != SC_NONE) /* wait_stream(): all that was issued there */
     sc_program_wait (l->p, SC_STREAM_COMPUTE, z->asked);
-  prefetch (l);
+  if (!by_pieces (l))
+    prefetch (l);
   z->current = module;
   z->step++;
 }
@@ -421,6 +443,8 @@ zero3_reduce (Lower *l, const Bucket *b)
   if (z->reduced[0] != SC_NONE && l->in->workload->framework->host_backward_s > 0)
     sc_lower_host_wait (l, z->reduced[0]);
   const double bytes = (double) b->params * sc_dtype_bytes (l->plan->grad_dtype);
+  if (by_pieces (l))
+    sc_lower_host_busy (l, sc_lower_to_ns (MAX (b->matrices, 1) * sc_plan_data_ranks (l->plan) * l->in->workload->framework->zero3_piece_s * l->price->host_factor));
   sc_lower_put_copy (l, SC_STREAM_DP, SC_TIME_COMM_DP, "bucket copy-in", 2 * bytes);
   const guint quantized = l->plan->zero.quantized_gradients > 0 ? b->matrices : 0;
   for (guint i = 0; i < quantized; i++)
