@@ -168,6 +168,7 @@ add_plan (const ScSummary *s, cJSON *workload)
   add_unsigned (o, "bucket_params", p->bucket_params);
   sc_json_add_text (o, "rank_order", sc_rank_order_word (p->rank_order));
   add_bool (o, "one_queue", p->one_queue);
+  add_bool (o, "launch_blocking", p->launch_blocking);
   if (p->offload != SC_OFFLOAD_NONE)
     sc_json_add_text (o, "offload", sc_offload_word (p->offload));
   if (p->offload_layers > 0)

@@ -110,6 +110,7 @@ enum
   WITH_BF16 = 1 << 8,   /* or narrower */
   WITH_UNFUSED = 1 << 9,
   WITH_ZERO1 = 1 << 10,
+  WITH_OPA = 1 << 11,
 };
 
 static const struct
@@ -136,6 +137,8 @@ static const struct
   { "megatron-lm", "2022", WITH_TP, FALSE, "one_queue", "true", "arXiv 2205.05198's code asks for CUDA_DEVICE_MAX_CONNECTIONS=1" },
   { "megatron-core", NULL, WITH_TP, FALSE, "one_queue", "true", "the core asks for CUDA_DEVICE_MAX_CONNECTIONS=1" },
   { "nanotron", NULL, 0, FALSE, "one_queue", "true", "nanotron README: CUDA_DEVICE_MAX_CONNECTIONS=1" },
+  { "megatron-deepspeed", "2022", WITH_OPA, FALSE, "launch_blocking", "true",
+    "NCCL hung over Omni-Path without CUDA_LAUNCH_BLOCKING=1 (github:bigscience-workshop/bigscience train/tr11-176B-ml/chronicles-prequel.md, tr11-176B-ml.slurm)" },
   { "megatron-lm", "2022", 0, FALSE, "grad_dtype", "\"fp32\"", "arXiv 2205.05198 counts 18 bytes per parameter" },
   { "megatron-core", NULL, WITH_CHUNKS, FALSE, "overlap_p2p", "true", "on unless --no-overlap-p2p-communication" },
   { "megatron-core", NULL, WITH_OWNERS, FALSE, "overlap_grad", "true", "as recipes that are measured have it" },
@@ -154,7 +157,7 @@ says (const cJSON *object, const char *key)
 }
 
 static guint
-conditions (const cJSON *model, const cJSON *plan)
+conditions (const char *fabric, const cJSON *model, const cJSON *plan)
 {
   const char *const family = sc_row_text_at (model, "family"), *const sharding = sc_row_text_at (plan, "sharding"), *const dtype = sc_row_text_at (plan, "dtype");
   const gboolean gpt = g_strcmp0 (family, "gpt") == 0 || g_strcmp0 (family, "bloom") == 0;
@@ -175,13 +178,15 @@ conditions (const cJSON *model, const cJSON *plan)
     c |= WITH_BF16;
   if (g_strcmp0 (sc_row_text_at (plan, "attention"), "unfused") == 0)
     c |= WITH_UNFUSED;
+  if (g_strcmp0 (fabric, "opa") == 0)
+    c |= WITH_OPA;
   return c;
 }
 
 void
-sc_row_defaults_add (const ScRowFramework *framework, cJSON *model, cJSON *plan, GPtrArray *notes)
+sc_row_defaults_add (const ScRowFramework *framework, const char *fabric, cJSON *model, cJSON *plan, GPtrArray *notes)
 {
-  const guint held = conditions (model, plan);
+  const guint held = conditions (fabric, model, plan);
   for (guint i = 0; i < G_N_ELEMENTS (defaults); i++)
     {
       cJSON *const object = defaults[i].model ? model : plan;

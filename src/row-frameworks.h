@@ -43,4 +43,4 @@ const char *sc_row_nccl_of (guint year);
 
 /* Fills keys of @model and @plan of which the row says nothing, by the first default whose conditions hold.
  * @notes: "plan.one_queue = true", owned, appended. */
-void sc_row_defaults_add (const ScRowFramework *framework, cJSON *model, cJSON *plan, GPtrArray *notes);
+void sc_row_defaults_add (const ScRowFramework *framework, const char *fabric, cJSON *model, cJSON *plan, GPtrArray *notes);

@@ -527,7 +527,7 @@ workload_of (const ScRow *row, ScRowRun *run, guint *ret_year, char **ret_why)
   settle_recompute (plan, model);
   settle_plan (row, run->framework, plan, run->notes);
   settle_stages (run->framework, plan, model, run->notes);
-  sc_row_defaults_add (run->framework, model, plan, run->notes);
+  sc_row_defaults_add (run->framework, row->cluster.fabric, model, plan, run->notes);
   settle_model (run->framework, model, plan, run->notes);
   cJSON *const software = cJSON_AddObjectToObject (json->root, "software");
   cJSON_AddStringToObject (software, "framework", run->framework->name);

@@ -354,6 +354,7 @@ static const ScField plan_fields[] = {
   { "post_validation", FLAG, PLAN (post_validation),
     .help = "Each stage steps its optimizer as soon as it has its gradients; norm and overflow are checked afterwards (zero bubble)" },
   { "one_queue", FLAG, PLAN (one_queue), .help = "CUDA_DEVICE_MAX_CONNECTIONS=1: one hardware queue for all streams" },
+  { "launch_blocking", FLAG, PLAN (launch_blocking), .help = "CUDA_LAUNCH_BLOCKING=1: the host waits for each kernel of a pass before it issues the next" },
   { "moe_dispatcher", SC_FIELD_CHOICE, .choices = dispatchers, .fallback = "all-to-all", PLAN (moe_dispatcher),
     .help = "How tokens reach their experts: a copy for each expert, or once to each node and rank (DeepEP)" },
   { "moe_node_limit", SC_FIELD_COUNT, .min = 0, .max = 65536, .fallback = "0", PLAN (moe_node_limit),

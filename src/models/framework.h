@@ -40,6 +40,9 @@ typedef enum
   SC_PLACEHOLDERS_GROUPED, /* ... of grouped ones as well */
 } ScPlaceholders;
 
+/* GPUs of one socket of a node of 8. */
+#define SC_NARROW_TP 4
+
 typedef struct
 {
   const char *name;    /* "megatron-lm" */
@@ -52,6 +55,7 @@ typedef struct
   double host_forward_s;  /* host time to issue one op of forward */
   double host_backward_s; /* ... of backward, which autograd runs in C++ */
   double host_p2p_s;      /* extra host time of one pipeline send or receive */
+  double host_wide_tp;    /* host times of passes with tp above SC_NARROW_TP, relative to those below; 0: the same */
 
   /* kernels */
   gboolean fused_bias;         /* biases of column-parallel layers, and their gradients, inside the GEMM */

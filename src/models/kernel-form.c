@@ -25,11 +25,13 @@ static const struct
 #define L2_REREAD 1.15
 
 /* Tensor cores read 16-byte vectors: 8 elements of 16 bits.  A plain product off that alignment takes about twice as
- * long (vocabulary 50257 against 50304 on A100: a quarter of GPT-2's step); a batched one several times as long
- * (published BLOOM plans with heads of 108 run 25-30 % slower as a whole).  Both assumed. */
+ * long (vocabulary 50257 against 50304 on A100: a quarter of GPT-2's step; assumed).  A batched one is left to CUDA cores, whose
+ * rate is a 16th of A100's tensor cores' (19.5 of 312 TFLOP/s), a 15th of H100's (67 of 989), an 8th of V100's (15.7 of 125): four published BLOOM
+ * plans with heads of 108 take 35-40 % longer than the same with heads of 144 and 216. */
 #define VECTOR_BYTES 16
 #define MISALIGNED_GEMM 2.0
-#define MISALIGNED_BATCHED 4.0
+#define MISALIGNED_BATCHED 16.0
+#define MISALIGNED_BATCHED_ON_VOLTA 8.0
 
 /* FlashAttention rates are kept for heads of 128; heads of 64 and less reach this share (FlashAttention-3 on H100,
  * causal and not, 2k-16k tokens). */
@@ -164,7 +166,8 @@ static ScForm
 batched_form (const ScDevice *device, const ScKernel *kernel)
 {
   const double peak = device->peak_flops[kernel->dtype].value * MIN (device->batched_gemm_efficiency.value, 1);
-  const double math_s = kernel->flops / peak * (sc_form_aligned (kernel) ? 1 : MISALIGNED_BATCHED);
+  const double misaligned = g_strcmp0 (device->family, "volta") == 0 ? MISALIGNED_BATCHED_ON_VOLTA : MISALIGNED_BATCHED;
+  const double math_s = kernel->flops / peak * (sc_form_aligned (kernel) ? 1 : misaligned);
   const double memory_s = kernel->bytes / sc_form_memory_rate (device, &device->elementwise_bytes_per_s);
   ScGrade grade = sc_grade_weaker (device->batched_gemm_efficiency.grade, device->elementwise_bytes_per_s.grade);
   if (!sc_form_aligned (kernel))

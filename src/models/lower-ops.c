@@ -43,7 +43,8 @@ host_s (const Lower *l, ScTimeKind time, double host_factor)
   const gboolean python = time == SC_TIME_FORWARD || time == SC_TIME_RECOMPUTE;
   if (l->plan->cuda_graphs && (python || time == SC_TIME_BACKWARD || time == SC_TIME_WEIGHT))
     return MIN (GRAPH_KERNEL_S, fw->host_backward_s * host_factor);
-  return (python ? fw->host_forward_s : fw->host_backward_s) * host_factor;
+  const double wide = l->plan->tp > SC_NARROW_TP && fw->host_wide_tp > 0 ? fw->host_wide_tp : 1;
+  return (python ? fw->host_forward_s : fw->host_backward_s) * wide * host_factor;
 }
 
 /* Allocations and frees between two kernels happen at one instant, so only their sums by kind can be seen.  They hang
@@ -103,12 +104,23 @@ is_needless (const ScDevice *device, const ScItem *item)
   return item->kind == SC_ITEM_KERNEL && item->kernel.op == SC_OP_TRANSPOSE && g_strcmp0 (device->family, "blackwell") == 0;
 }
 
+/* From a kernel's end to the host's next call, where it waits for each (CUDA_LAUNCH_BLOCKING=1): a blocking synchronisation returns within some 10 us (assumed). */
+#define BLOCKING_S 10e-6
+
+/* What the host needs between two kernels: nothing can hide it then. */
+static ScTime
+blocking_time (const Lower *l, const PricedItem *item)
+{
+  return l->plan->launch_blocking ? sc_time_from_s (1e-9 * item->issue_ns + BLOCKING_S) : 0;
+}
+
 Priced
 sc_lower_price_list (Lower *l, GArray *items, const ScDevice *device, double speed, double host_factor, double factor)
 {
   Priced ret = { .from = items };
   gint64 sum[SC_N_MEMS] = { 0 };
   GArray *const out = g_array_new (FALSE, FALSE, sizeof (PricedItem));
+  ScTime calls = 0; /* the host's part of collectives, which the next kernel has */
   for (guint i = 0; i < items->len; i++)
     {
       const ScItem *const item = &g_array_index (items, ScItem, i);
@@ -128,7 +140,8 @@ sc_lower_price_list (Lower *l, GArray *items, const ScDevice *device, double spe
           ScCostCache *const costs = l->in->costs;
           const ScCost cost = costs != NULL ? sc_cost_cache_get (costs, device, &item->kernel, speed) : sc_kernel_cost (device, &item->kernel, speed);
           const double seconds = cost.seconds * factor / kernel_rate (l->in->workload->framework, device, &item->kernel);
-          p.value = sc_time_from_s (seconds);
+          p.value = sc_time_from_s (seconds) + blocking_time (l, &p) + calls;
+          calls = 0;
           p.work = (guint8) sc_kernel_class_work (item->kernel.class);
           p.memory = memory_set (l, sum);
           p.weights = product_weights (&item->kernel);
@@ -137,7 +150,10 @@ sc_lower_price_list (Lower *l, GArray *items, const ScDevice *device, double spe
           ret.grade_s[cost.grade] += seconds;
         }
       else if (item->kind == SC_ITEM_COLLECTIVE || item->kind == SC_ITEM_COLLECTIVE_START)
-        p.label = sc_lower_label (l, item->name);
+        {
+          p.label = sc_lower_label (l, item->name);
+          calls += blocking_time (l, &p);
+        }
       g_array_append_val (out, p);
     }
   flush_memory (out, sum);

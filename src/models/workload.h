@@ -188,6 +188,7 @@ typedef struct
   ScRankOrder rank_order;
   gboolean    post_validation;   /* no rank waits for the gradient norm before its optimizer step */
   gboolean    one_queue;         /* CUDA_DEVICE_MAX_CONNECTIONS=1 */
+  gboolean    launch_blocking;   /* CUDA_LAUNCH_BLOCKING=1: the host waits for each kernel before it issues the next */
   gboolean    expandable_segments; /* of PyTorch's allocator */
   gboolean    cuda_graphs;       /* passes are captured: their kernels do not wait for the host; memory that graphs hold is not counted */
   ScProfile   profile;
