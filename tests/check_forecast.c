@@ -395,7 +395,6 @@ START_TEST (a_slow_nic_never_helps_and_hiding_never_costs_more_than_it_hides)
 }
 END_TEST
 
-/* Activations at the peak grow with the micro-batches that a stage holds (MODELLING 3.7). */
 /* Kernels of a few microseconds at a pace of tens: the host decides, unless passes are captured. */
 START_TEST (graphs_take_the_host_out_of_the_way)
 {
@@ -409,6 +408,37 @@ START_TEST (graphs_take_the_host_out_of_the_way)
 }
 END_TEST
 
+/* What the host hides behind the GPU shows where it waits for each kernel: some of its pace, and no more than all of it. */
+START_TEST (launches_that_block_add_the_hosts_pace)
+{
+  const Case plain = CASE ("dgx-a100-superpod", "megatron-22b-full", NULL);
+  const Case blocking = CASE ("dgx-a100-superpod", "megatron-22b-full", "plan.launch_blocking=true");
+  g_auto (Input) a = input_of (&plain), b = input_of (&blocking);
+  g_autoptr (ScSummary) hidden = forecast (&a, FALSE), shown = forecast (&b, FALSE);
+  const double added = (double) (shown->step - hidden->step) / SC_PS_PER_S / a.workload->model.layers;
+  ck_assert (added > 3e-3 && added < 8e-3);
+}
+END_TEST
+
+/* Gathers by lists of all ranks' pieces leave nothing hidden, and take longer the more ranks there are. */
+START_TEST (early_zero_3_waits_for_what_it_gathers)
+{
+  const char *const gpus[] = { "plan.gpus=16", "plan.gpus=64" };
+  ScTime excess[2];
+  for (guint i = 0; i < 2; i++)
+    {
+      const Case early = CASE ("dgx-a100-superpod", "gpt-7.5b-zero3", gpus[i], "plan.global_batch=256", "software.version=\"2021\"");
+      const Case later = CASE ("dgx-a100-superpod", "gpt-7.5b-zero3", gpus[i], "plan.global_batch=256");
+      g_auto (Input) a = input_of (&early), b = input_of (&later);
+      g_autoptr (ScSummary) listed = forecast (&a, FALSE), ahead = forecast (&b, FALSE);
+      excess[i] = (listed->step - ahead->step) / listed->microbatches;
+    }
+  ck_assert_int_gt (excess[0], 0);
+  ck_assert_int_gt (excess[1], excess[0]);
+}
+END_TEST
+
+/* Activations at the peak grow with the micro-batches that a stage holds (MODELLING 3.7). */
 START_TEST (earlier_stages_hold_more_activations)
 {
   const Case c = CASE ("dgx-a100-superpod", "megatron-530b-full", "plan.global_batch=70");
@@ -546,6 +576,8 @@ forecast_suite (void)
   tcase_add_test (moves, a_slow_gpu_slows_the_step_by_at_most_its_factor);
   tcase_add_test (moves, a_slow_nic_never_helps_and_hiding_never_costs_more_than_it_hides);
   tcase_add_test (moves, graphs_take_the_host_out_of_the_way);
+  tcase_add_test (moves, launches_that_block_add_the_hosts_pace);
+  tcase_add_test (moves, early_zero_3_waits_for_what_it_gathers);
   tcase_add_test (moves, earlier_stages_hold_more_activations);
   tcase_add_test (moves, sharding_divides_the_optimizer_and_nothing_else);
   tcase_add_test (moves, boundary_of_llama3_405b);
