@@ -44,7 +44,7 @@ struct _Merged
   GArray *segments; /* Segment */
   GArray *runs;     /* Run */
   guint32 peak, after; /* memory sets, or SC_NONE */
-  double grade_s[SC_N_GRADES];
+  ScTime grade_ps[SC_N_GRADES];
 };
 
 /* Playing a list. */
@@ -264,7 +264,7 @@ play (Play *p, const Priced *priced)
         }
     }
   for (guint g = 0; g < SC_N_GRADES; g++)
-    p->m->grade_s[g] += priced->grade_s[g];
+    p->m->grade_ps[g] += priced->grade_ps[g];
 }
 
 /* A set of these changes: one that there is, if there is one, so that classes which do the same name the same. */
@@ -418,7 +418,7 @@ sc_lower_put_merged (Lower *l, const Merged *m, guint phase)
       first += run->n;
     }
   for (guint g = 0; g < SC_N_GRADES; g++)
-    l->grade_s[g] += m->grade_s[g];
+    l->grade_ps[g] += m->grade_ps[g];
   l->info.phase = outer;
 }
 

@@ -147,7 +147,7 @@ sc_lower_price_list (Lower *l, GArray *items, const ScDevice *device, double spe
           p.weights = product_weights (&item->kernel);
           p.experts = item->kernel.class == SC_KERNEL_GROUPED_GEMM;
           p.label = sc_lower_label (l, item->kernel.name);
-          ret.grade_s[cost.grade] += seconds;
+          ret.grade_ps[cost.grade] += p.value;
         }
       else if (item->kind == SC_ITEM_COLLECTIVE || item->kind == SC_ITEM_COLLECTIVE_START)
         {
@@ -472,14 +472,15 @@ sc_lower_put_copy (Lower *l, ScStreamKind stream, ScTimeKind time, const char *n
   ScCostCache *const costs = l->in->costs;
   const double speed = l->price->speed;
   const ScCost cost = costs != NULL ? sc_cost_cache_get (costs, l->price->device, &kernel, speed) : sc_kernel_cost (l->price->device, &kernel, speed);
-  ScOp *const op = sc_program_work (l->p, (guint8) stream, (guint16) time, sc_time_from_s (cost.seconds));
+  const ScTime took = sc_time_from_s (cost.seconds);
+  ScOp *const op = sc_program_work (l->p, (guint8) stream, (guint16) time, took);
   op->held = SC_WORK_MEMORY;
   op->arg = SC_NONE;
   op->issue_ns = sc_lower_issue_ns (l, stream == SC_STREAM_COMPUTE ? time : SC_TIME_OPTIMIZER);
   op->label = sc_lower_label (l, name);
   op->info = sc_info_pack (l->info);
   if (stream == SC_STREAM_COMPUTE)
-    l->grade_s[cost.grade] += cost.seconds;
+    l->grade_ps[cost.grade] += took;
 }
 
 void
@@ -652,7 +653,7 @@ sc_lower_put_pass (Lower *l, const Priced *priced, guint phase)
       sc_lower_put_item (l, &priced->items[i], phase);
     }
   for (guint g = 0; g < SC_N_GRADES; g++)
-    l->grade_s[g] += priced->grade_s[g];
+    l->grade_ps[g] += priced->grade_ps[g];
 }
 
 void

@@ -122,7 +122,7 @@ put_kernels (Lower *l, const GArray *steps, const Side *sides)
   for (guint i = 0; i < 2; i++)
     for (guint k = 0; k < sides[i].n_lists; k++)
       for (guint g = 0; g < SC_N_GRADES; g++)
-        l->grade_s[g] += sides[i].lists[k]->grade_s[g];
+        l->grade_ps[g] += sides[i].lists[k]->grade_ps[g];
 }
 
 static Merged *
@@ -134,7 +134,7 @@ merge_pair (Lower *l, const GArray *steps, const Side *sides)
   for (guint i = 0; i < 2; i++)
     for (guint k = 0; k < sides[i].n_lists; k++)
       for (guint g = 0; g < SC_N_GRADES; g++)
-        both.grade_s[g] += sides[i].lists[k]->grade_s[g];
+        both.grade_ps[g] += sides[i].lists[k]->grade_ps[g];
   const Priced *const list = &both;
   Merged *const m = sc_lower_merge (l, &list, 1);
   g_free (both.items);

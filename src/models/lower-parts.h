@@ -33,7 +33,7 @@ typedef struct
   PricedItem *items;
   guint    n;
   GArray  *from;                /* the list of ScItem, borrowed */
-  double   grade_s[SC_N_GRADES]; /* of one pass */
+  ScTime   grade_ps[SC_N_GRADES]; /* of one pass */
 } Priced;
 
 typedef struct
@@ -97,7 +97,7 @@ typedef struct Lower
   const Prices *price;
   guint    n_price_of;      /* kinds of micro-batches: by plan.microbatch_factors, and of each by the documents in them */
   guint   *price_of;        /* [n_price_of] index in prices */
-  double  *grade_s;         /* [SC_N_GRADES] */
+  ScTime  *grade_ps;        /* [SC_N_GRADES] */
   guint32  host_mark;       /* event of the last SC_ITEM_HOST_MARK */
   GQueue   started[SC_N_COMMS]; /* events of collectives beside compute, as pointers */
   guint8  *spared;          /* [chunks * m] micro-batches that recompute less; NULL: none */

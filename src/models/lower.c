@@ -343,7 +343,7 @@ put_finish (Lower *l)
       norm_known = TRUE;
     }
   for (guint g = 0; g < SC_N_GRADES; g++)
-    l->grade_s[g] += priced.grade_s[g];
+    l->grade_ps[g] += priced.grade_ps[g];
   g_free (priced.items);
   if (sc_lower_offloads_optimizer (l))
     sc_lower_put_host_step (l, owned);
@@ -384,7 +384,7 @@ put_weight_casts (Lower *l)
   for (guint i = 0; i < priced.n; i++)
     sc_lower_put_work (l, &priced.items[i]);
   for (guint g = 0; g < SC_N_GRADES; g++)
-    l->grade_s[g] += priced.grade_s[g];
+    l->grade_ps[g] += priced.grade_ps[g];
   g_free (priced.items);
 }
 
@@ -542,7 +542,7 @@ static void
 lower_class (Lower *l, guint32 class_id, GPtrArray *tapes)
 {
   enter_class (l, class_id);
-  l->grade_s += class_id > 0 ? SC_N_GRADES : 0;
+  l->grade_ps += class_id > 0 ? SC_N_GRADES : 0;
   l->info = (ScOpInfo) { SC_INFO_NO_MICROBATCH, 0, SC_INFO_NO_LAYER, 3 };
   l->tape = NULL;
   if (tapes->pdata[l->at.pp] == NULL)
@@ -727,7 +727,7 @@ sc_lower (const ScLowerInput *in)
   const guint32 n_classes = in->fold->n_classes, n_families = in->fold->n_families;
   ret->program = sc_program_new ();
   ret->labels = g_ptr_array_new_with_free_func (g_free);
-  ret->grade_s = g_new0 (double, n_classes * SC_N_GRADES);
+  ret->grade_ps = g_new0 (ScTime, n_classes * SC_N_GRADES);
   ret->messages = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_collective_messages_free);
   ret->needs = g_array_new (FALSE, FALSE, sizeof (ScNeed));
   ret->tapes = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_tape_free);
@@ -735,7 +735,7 @@ sc_lower (const ScLowerInput *in)
   Lower l = { .in = in, .plan = &in->workload->plan, .sharding = sc_sharding_of (in->workload->plan.sharding, in->workload->framework), .placement = sc_plan_placement (&in->workload->plan), .p = ret->program, .labels = ret->labels,
               .label_ids = g_hash_table_new (g_str_hash, g_str_equal),
               .prices = g_array_new (FALSE, FALSE, sizeof (Prices)), .known = g_new0 (GArray *, MAX (n_families, 1)),
-              .messages = ret->messages, .needs = ret->needs, .grade_s = ret->grade_s,
+              .messages = ret->messages, .needs = ret->needs, .grade_ps = ret->grade_ps,
               .buckets = g_array_new (FALSE, FALSE, sizeof (Bucket)), .dp_done = g_array_new (FALSE, FALSE, sizeof (guint32)),
               .born = g_array_new (FALSE, TRUE, sizeof (guint8)), .waiting = g_ptr_array_new_with_free_func (list_unref), .delays = g_array_new (FALSE, FALSE, sizeof (guint32)) };
   g_array_set_clear_func (l.prices, sc_lower_prices_clear);
@@ -803,7 +803,7 @@ sc_lowered_free (ScLowered *l)
     return;
   sc_program_free (l->program);
   g_clear_pointer (&l->labels, g_ptr_array_unref);
-  g_free (l->grade_s);
+  g_free (l->grade_ps);
   g_ptr_array_unref (l->messages);
   g_array_unref (l->needs);
   g_clear_pointer (&l->tapes, g_ptr_array_unref);

@@ -82,7 +82,7 @@ typedef struct
 {
   ScProgram *program;
   GPtrArray *labels;    /* char *, text of ScOp.label */
-  double    *grade_s;   /* [n_classes * SC_N_GRADES] kernel seconds by grade */
+  ScTime    *grade_ps;  /* [n_classes * SC_N_GRADES] time of kernels by grade */
   GPtrArray *messages;  /* ScMessages, owned; empty unless blocks > 0 */
   ScOrders  *orders;    /* of the pipeline's ranks */
   GPtrArray *tapes;     /* ScTape, owned: [pp] what the ranks of each stage allocate */

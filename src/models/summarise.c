@@ -153,12 +153,12 @@ static void
 summarise_evidence (ScSummary *s, const ScLowered *lowered)
 {
   guint busiest = 0;
-  double most = -1;
+  ScTime most = -1;
   for (guint k = 0; k < s->n_classes; k++)
     {
-      double sum = 0;
+      ScTime sum = 0;
       for (guint g = 0; g < SC_N_GRADES; g++)
-        sum += lowered->grade_s[k * SC_N_GRADES + g];
+        sum += lowered->grade_ps[k * SC_N_GRADES + g];
       if (sum > most)
         {
           most = sum;
@@ -166,7 +166,7 @@ summarise_evidence (ScSummary *s, const ScLowered *lowered)
         }
     }
   for (guint g = 0; g < SC_N_GRADES; g++)
-    s->grade_share[g] = most > 0 ? lowered->grade_s[busiest * SC_N_GRADES + g] / most : 0;
+    s->grade_share[g] = most > 0 ? (double) lowered->grade_ps[busiest * SC_N_GRADES + g] / (double) most : 0;
 }
 
 typedef struct
