@@ -4,136 +4,17 @@
  * A stream that meets WORK takes the whole run of consecutive WORK (and MEM) ops as one piece: nothing but a change of
  * its actor's rate can touch it, and then the run is settled up to now and its end moved.  So a run costs one event,
  * however many tasks it holds. */
-#include "sim/engine.h"
-#include <stdlib.h>
+#include "sim/engine-parts.h"
 #include <string.h>
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
-#include "sim/eventq.h"
-#include "sim/flow.h"
 #include "sim/messages.h"
 
 G_DEFINE_QUARK (sc-engine-error-quark, sc_engine_error)
-
-#define HOLD_ONE 1000000u /* shares of an actor are counted in millionths: they add and subtract exactly */
-#define HOLD_MAX  900000u /* however many calls run, a tenth of the actor's rate is left */
-
-typedef enum
-{
-  STREAM_READY,   /* in the ready list */
-  STREAM_RUNNING, /* a run of work; its end is in the queue */
-  STREAM_EVENT,   /* waits for an event */
-  STREAM_JOINED,  /* in a call */
-  STREAM_ISSUE,   /* its op will be issued at a known time; that is in the queue */
-  STREAM_HOST,    /* its op is behind a host wait that is not over */
-  STREAM_QUEUE,   /* its op is not at the head of the one hardware queue */
-  STREAM_DONE,
-} StreamState;
-
-typedef struct
-{
-  guint32 op;      /* next op, as stored (program.h), or SC_NONE */
-  guint32 shift;   /* from there to its id */
-  guint32 actor;
-  guint32 chain;   /* next stream of the same event or the same call */
-  guint32 version; /* of the event in the queue that ends its run; VERSION_MASK */
-  guint32 state;   /* StreamState */
-  /* the run: ops from `op` up to `run_end`, as it stood at `since` */
-  guint32 run_end;
-  ScTime  since;
-  ScTime  left[SC_N_HOLDS]; /* ps of work */
-  ScTime  op_done;  /* ps of work of `op` that are done */
-  ScTime  op_start; /* when `op` began; also of a wait */
-  double  rate[SC_N_HOLDS];
-} Stream;
-
-typedef struct
-{
-  guint32 n_members, n_joined;
-  guint32 call;
-  guint32 joined;   /* chain of streams */
-  guint32 n_active; /* parts or messages left */
-  guint8 *before;   /* messages: what each still waits for; NULL between calls */
-} Group;
-
-typedef struct
-{
-  guint32 hold[SC_N_HOLDS]; /* sums of what running calls take, in millionths */
-  guint32 n_running;  /* streams in a run */
-  guint32 next_sync;  /* stored op of the next host wait, or SC_NONE */
-  ScTime  late;       /* issue time of an op before next_sync = prefix + late */
-  guint32 queue_head; /* one_queue: first stored op that has not started */
-  guint32 shift;      /* from where its ops are stored to their ids */
-  guint32 event_shift; /* from the events they name to its own */
-  const guint32 *call_ids; /* of the calls they name; NULL: they name ids */
-  guint32 chain;      /* next actor whose host waits for the same event */
-  guint32 first_ready; /* as ScActor has it ... */
-  gboolean one_queue;  /* ... which is far away */
-  gboolean has_host;
-} Actor;
-
-/* What a running call takes of its members' rates. */
-typedef struct
-{
-  guint32  of[SC_N_HOLDS]; /* of each kind of work, in millionths */
-  gboolean any;
-} Hold;
-
-typedef struct
-{
-  ScTime  fired; /* or SC_TIME_NONE */
-  guint32 chain; /* waiting streams */
-  guint32 hosts; /* actors whose hosts wait */
-} Event;
-
-enum { EVENT_RUN_END, EVENT_FLOW_END, EVENT_WAKE, EVENT_CALL_START, EVENT_CALL_END, EVENT_DELIVERED };
-#define WHAT_BITS 3 /* ScEvent.what = kind | rest << 3: version, or group of a delivered message */
-#define VERSION_MASK (G_MAXUINT32 >> WHAT_BITS)
-
-typedef struct
-{
-  const ScProgram *program;
-  const ScOp    *ops;
-  const ScCall  *calls;
-  Hold    *holds;   /* [n_calls] */
-  const ScActor *actors;
-  Stream  *streams; /* [n_streams] */
-  Actor   *states;  /* [n_actors] */
-  Group   *groups;  /* [n_groups] */
-  Event   *events;  /* [n_events] */
-  ScTime  *prefix;  /* [stored ops] issue time of each op if no host ever waited; NULL: nothing costs issue time */
-  guint8  *started; /* [n_ops], by id; one_queue actors: an op, or a run that holds it, has started; NULL: no such actor */
-  guint32 *ready;   /* [n_streams] ring of streams to advance now, each at most once */
-  guint32  ready_first, n_ready;
-  ScFlows *flows;
-  ScMeter *meter;   /* NULL: nobody asked */
-  ScEventQueue queue;
-  ScTrace *trace;
-  ScTime   now;
-  ScTime   limit;   /* no event may come later */
-} Engine;
 
 /* Of stored op @op of @s. */
 static inline ScSpan *
 span (Engine *e, const Stream *s, guint32 op)
 {
   return &e->trace->spans[op + s->shift];
-}
-
-/* The event that @o of @actor names. */
-static inline guint32
-event_of (const Engine *e, guint32 actor, const ScOp *o)
-{
-  return o->arg + e->states[actor].event_shift;
-}
-
-/* The call that @o of @actor names. */
-static inline guint32
-call_of (const Engine *e, guint32 actor, const ScOp *o)
-{
-  const guint32 *const ids = e->states[actor].call_ids;
-  return ids != NULL ? ids[o->arg] : o->arg;
 }
 
 static inline void
@@ -163,12 +44,6 @@ take_ready (Engine *e)
 }
 
 /* ---- the host: when is an op issued? ---- */
-
-static inline guint32
-ops_end (const ScActor *def)
-{
-  return def->first_stored + def->n_ops;
-}
 
 /* Lets the host of @actor pass every wait whose event has fired. */
 static void
@@ -216,21 +91,6 @@ issue_time (const Engine *e, guint32 actor, guint32 op)
 }
 
 /* ---- the one hardware queue ---- */
-
-static inline gboolean
-enters_queue (const Engine *e, guint32 op)
-{
-  return e->ops[op].kind == SC_OP_WORK || e->ops[op].kind == SC_OP_CALL;
-}
-
-/* The first op from @op on that enters the queue of @def, in program order, or the end of its ops. */
-static inline guint32
-queue_seek (const Engine *e, const ScActor *def, guint32 op)
-{
-  while (op < ops_end (def) && !enters_queue (e, op))
-    op++;
-  return op;
-}
 
 /* Moves the head of the queue behind what has started; the stream whose op is there now may have waited for it. */
 static void
@@ -714,18 +574,6 @@ on_flow_moved (gpointer data, guint32 id, guint32 version, ScTime end)
   push (e, end, id, EVENT_FLOW_END, version & VERSION_MASK);
 }
 
-static inline guint
-event_kind (const ScEvent *event)
-{
-  return event->what & ((1u << WHAT_BITS) - 1);
-}
-
-static inline guint32
-event_rest (const ScEvent *event)
-{
-  return event->what >> WHAT_BITS;
-}
-
 /* The end that it announces has been moved since. */
 static inline gboolean
 event_is_stale (const Engine *e, const ScEvent *event)
@@ -784,157 +632,7 @@ handle (Engine *e, const ScEvent *event)
   e->trace->n_events++;
 }
 
-/* ---- set-up and the loop ---- */
-
-#define HUGE_PAGE ((gsize) 2 << 20)
-#define HUGE_FROM (16 * HUGE_PAGE) /* smaller ones gain nothing */
-
-/* Room for @n elements, for g_free().  Tables of a large run are filled in hundreds of places at once, each actor at its own: with pages of
- * 4 KiB every other access waits for the address of its page.  Asking for large ones is free to fail. */
-static gpointer
-table_new (gsize n, gsize size)
-{
-  gpointer table = NULL;
-#if defined (__linux__) && defined (MADV_HUGEPAGE)
-  if (n >= HUGE_FROM / size && posix_memalign (&table, HUGE_PAGE, n * size) == 0)
-    {
-      (void) madvise (table, n * size, MADV_HUGEPAGE);
-      return table;
-    }
-#endif
-  return g_malloc_n (MAX (n, 1), size);
-}
-
-static Hold *
-holds_new (const ScProgram *p)
-{
-  Hold *const holds = g_new0 (Hold, MAX (p->calls->len, 1));
-  for (guint32 c = 0; c < p->calls->len; c++)
-    for (guint i = 0; i < SC_N_HOLDS; i++)
-      {
-        const double share = g_array_index (p->calls, ScCall, c).hold[i];
-        holds[c].of[i] = (guint32) lround (share * HOLD_ONE);
-        holds[c].any |= share > 0;
-      }
-  return holds;
-}
-
-/* What the ops of @actor say about its host: found once for all that share them. */
-static void
-host_init (Engine *e, guint32 actor)
-{
-  const ScActor *const def = &e->actors[actor];
-  Actor *const state = &e->states[actor];
-  state->next_sync = SC_NONE;
-  if (def->model != actor) /* an earlier one */
-    {
-      state->has_host = e->states[def->model].has_host;
-      state->next_sync = e->states[def->model].next_sync;
-      return;
-    }
-  for (guint32 i = def->first_stored; i < ops_end (def); i++)
-    {
-      state->has_host |= e->ops[i].issue_ns > 0 || e->ops[i].kind == SC_OP_HOST_WAIT;
-      if (e->ops[i].kind == SC_OP_HOST_WAIT && state->next_sync == SC_NONE)
-        state->next_sync = i;
-    }
-}
-
-static void
-actor_init (Engine *e, guint32 actor)
-{
-  const ScProgram *const p = e->program;
-  const ScActor *const def = &e->actors[actor];
-  Actor *const state = &e->states[actor];
-  state->shift = sc_actor_shift (def);
-  state->event_shift = def->event_shift;
-  state->first_ready = def->first_ready;
-  state->one_queue = def->one_queue;
-  state->call_ids = def->first_call != SC_NONE ? &g_array_index (p->call_ids, guint32, def->first_call) : NULL;
-  state->queue_head = queue_seek (e, def, def->first_stored);
-  host_init (e, actor);
-  for (guint32 s = 0; s < def->n_streams; s++)
-    {
-      Stream *const stream = &e->streams[def->first_stream + s];
-      stream->actor = actor;
-      stream->shift = state->shift;
-      stream->op = g_array_index (p->stream_first, guint32, def->first_stream + s);
-    }
-}
-
-/* Issue times of all stored ops. */
-static void
-prefix_init (Engine *e)
-{
-  e->prefix = table_new (e->program->ops->len, sizeof (ScTime));
-  for (guint32 a = 0; a < e->program->actors->len; a++)
-    {
-      const ScActor *const def = &e->actors[a];
-      ScTime issued = 0;
-      for (guint32 i = def->first_stored; i < ops_end (def) && def->model == a; i++)
-        {
-          issued = MIN (issued + (ScTime) e->ops[i].issue_ns * 1000, e->limit);
-          e->prefix[i] = issued;
-        }
-    }
-}
-
-static void
-engine_init (Engine *e, const ScProgram *p)
-{
-  *e = (Engine) { .program = p, .ops = (const ScOp *) (gconstpointer) p->ops->data,
-                  .calls = (const ScCall *) (gconstpointer) p->calls->data,
-                  .actors = (const ScActor *) (gconstpointer) p->actors->data };
-  e->streams = g_new0 (Stream, MAX (p->n_streams, 1));
-  e->states = g_new0 (Actor, MAX (p->actors->len, 1));
-  e->groups = g_new0 (Group, MAX (p->groups->len, 1));
-  e->events = table_new (p->n_events, sizeof (Event));
-  e->ready = g_new (guint32, MAX (p->n_streams, 1));
-  e->holds = holds_new (p);
-  e->limit = sc_time_from_s (SC_TIME_MAX_S);
-  e->flows = sc_flows_new ((const double *) (gconstpointer) p->links->data, p->links->len);
-  sc_eventq_init (&e->queue);
-  e->trace = g_new0 (ScTrace, 1);
-  e->trace->n_ops = p->n_ops;
-  e->trace->n_call_ops = p->n_call_ops;
-  e->trace->spans = table_new (p->n_ops, sizeof (ScSpan));
-  e->trace->ready = table_new (p->n_call_ops, sizeof (ScTime));
-  for (guint32 i = 0; i < p->n_events; i++)
-    e->events[i] = (Event) { SC_TIME_NONE, SC_NONE, SC_NONE };
-  for (guint32 i = 0; i < p->groups->len; i++)
-    e->groups[i] = (Group) { .n_members = g_array_index (p->groups, guint32, i), .joined = SC_NONE };
-
-  gboolean any_host = FALSE, any_queue = FALSE;
-  for (guint32 a = 0; a < p->actors->len; a++)
-    {
-      actor_init (e, a);
-      any_queue |= e->actors[a].one_queue;
-      any_host |= e->states[a].has_host;
-    }
-  if (any_host)
-    prefix_init (e);
-  if (any_queue)
-    e->started = g_new0 (guint8, p->n_ops);
-}
-
-static void
-engine_clear (Engine *e)
-{
-  for (guint32 i = 0; i < e->program->groups->len; i++)
-    g_free (e->groups[i].before);
-  g_free (e->streams);
-  g_free (e->states);
-  g_free (e->groups);
-  g_free (e->events);
-  g_free (e->holds);
-  g_free (e->prefix);
-  g_free (e->started);
-  g_free (e->ready);
-  sc_flows_free (e->flows);
-  sc_meter_free (e->meter);
-  sc_eventq_clear (&e->queue);
-  sc_trace_free (e->trace);
-}
+/* ---- the loop ---- */
 
 /* Finds the first stream or host that waits for another one; those that stand behind it are not to blame. */
 static gboolean
@@ -969,7 +667,7 @@ static ScTrace *
 run (const ScProgram *program, gboolean metered, GError **error)
 {
   Engine e;
-  engine_init (&e, program);
+  sc_engine_init (&e, program);
   if (metered)
     e.meter = sc_meter_new (program);
   for (guint32 i = 0; i < program->n_streams; i++)
@@ -1015,7 +713,7 @@ run (const ScProgram *program, gboolean metered, GError **error)
       if (metered)
         ret->usage = sc_meter_finish (g_steal_pointer (&e.meter), ret->end);
     }
-  engine_clear (&e);
+  sc_engine_clear (&e);
   return ret;
 }
 
