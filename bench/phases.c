@@ -63,7 +63,8 @@ run_once (const ScTopology *t, const ScWorkload *w, ScDetail detail, GArray *nee
   g_autoptr (ScStepItems) items = sc_step_items_new (w);
   g_autoptr (ScStageSizes) sizes = sc_stage_sizes_new (w);
   lap (&last, &ms[LIST]);
-  const ScLowerInput input = { w, fabric, layout, loads, fold, items, sizes, 0, detail, costs, FALSE };
+  const ScLowerInput input = { .workload = w, .fabric = fabric, .layout = layout, .loads = loads, .fold = fold, .items = items, .sizes = sizes,
+                               .detail = detail, .costs = costs };
   g_autoptr (ScLowered) lowered = sc_lower (&input);
   lap (&last, &ms[LOWER]);
   if (lowered->needs->len > 0)
@@ -74,7 +75,7 @@ run_once (const ScTopology *t, const ScWorkload *w, ScDetail detail, GArray *nee
     }
   ScTrace *const trace = sc_engine_run (lowered->program, NULL);
   lap (&last, &ms[SIMULATE]);
-  g_autoptr (ScSummary) summary = sc_summarise (&input, lowered, trace, SC_MEMORY_DEFAULT_MARGIN);
+  g_autoptr (ScSummary) summary = sc_summarise (&input, lowered, trace, NULL, SC_MEMORY_DEFAULT_MARGIN, SC_MEMORY_FULLEST);
   lap (&last, &ms[SUMMARISE]);
   return summary->step > 0;
 }

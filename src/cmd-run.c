@@ -32,6 +32,13 @@ run_options_clear (RunOptions *options)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RunOptions, run_options_clear)
 
+/* Is anything asked for that shows each micro-batch? */
+static gboolean
+shows_steps (const RunOptions *o)
+{
+  return o->timeline != NULL || o->trace != NULL || o->schedule_csv != NULL || o->memory_svg != NULL || o->memory || o->links;
+}
+
 static gboolean
 is_stdout (const char *path)
 {
@@ -213,7 +220,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
       return SC_STATUS_DATA;
     }
 
-  const ScForecastOptions how = { .links = options.links, .detail = find_detail (options.detail),
+  const ScForecastOptions how = { .links = options.links, .detail = find_detail (options.detail), .brief = !shows_steps (&options),
                                   .memory = options.memory || options.memory_svg != NULL ? SC_MEMORY_ALL : SC_MEMORY_FULLEST };
   g_autoptr (ScSummary) summary = sc_forecast (options.inputs.topology, options.inputs.workload, &how, error);
   if (summary == NULL || !write_outputs (&options, report, summary, out, error))

@@ -399,6 +399,51 @@ check_peak (const ScSchedule *row, const ScScheduleShape *s)
   costs_clear (&c);
 }
 
+static gboolean
+same_slot (const ScSlot *a, const ScSlot *b, guint later)
+{
+  return a->pass == b->pass && a->chunk == b->chunk && a->joined == b->joined && a->paired == b->paired && a->microbatch + later == b->microbatch;
+}
+
+/* @more has @periods periods of @microbatches more than @few, put in again behind the @period of each rank's order. */
+static void
+check_put_in (const ScOrders *few, const ScOrders *more, guint rank, guint microbatches, guint periods, const ScOrderPeriod *period)
+{
+  const GArray *const a = few->ranks[rank], *const b = more->ranks[rank];
+  const guint put_in = periods * period->length;
+  ck_assert_uint_eq (a->len + put_in, b->len);
+  for (guint i = 0; i < b->len; i++)
+    {
+      const guint again = i < period->end ? 0 : MIN ((i - period->end) / period->length + 1, periods);
+      ck_assert (same_slot (&g_array_index (a, ScSlot, i - again * period->length), &g_array_index (b, ScSlot, i), again * microbatches));
+    }
+}
+
+START_TEST (a_period_more_is_the_same_slots_put_in_again)
+{
+  const ScSchedule *const row = sc_schedule_all ()[_i];
+  for (guint p = 1; p <= 8 && row->period != NULL; p++)
+    for (guint v = 1; v <= 3; v++)
+      for (guint m = p; m <= 9 * p; m++)
+        {
+          const ScScheduleShape shape = { p, v, m, p + m % 2 };
+          if (row->refuse (&shape) != NULL)
+            continue;
+          const guint microbatches = row->period (&shape), periods = 1 + m % 3;
+          const ScScheduleShape longer = { p, v, m + periods * microbatches, shape.g };
+          g_autoptr (ScOrders) few = sc_orders_new (row, &shape, NULL, NULL), more = sc_orders_new (row, &longer, NULL, NULL);
+          for (guint rank = 0; rank < p; rank++)
+            {
+              ScOrderPeriod period;
+              if (sc_orders_period (few, rank, microbatches, &period))
+                check_put_in (few, more, rank, microbatches, periods, &period);
+              else
+                ck_assert_uint_lt (m, 5 * p + 2); /* the pipeline was hardly full */
+            }
+        }
+}
+END_TEST
+
 START_TEST (as_many_microbatches_are_held_as_the_row_says)
 {
   for_each_shape (sc_schedule_all ()[_i], check_peak);
@@ -1061,6 +1106,7 @@ schedule_suite (void)
   tcase_add_loop_test (every, one_microbatch_takes_the_sum_or_less_where_backwards_are_split, 0, N_ROWS);
   tcase_add_loop_test (every, spans_are_those_of_the_replay, 0, N_ROWS);
   tcase_add_loop_test (every, as_many_microbatches_are_held_as_the_row_says, 0, N_ROWS);
+  tcase_add_loop_test (every, a_period_more_is_the_same_slots_put_in_again, 0, N_ROWS);
   tcase_add_loop_test (every, equal_stages_idle_as_the_closed_form_says, 0, N_ROWS);
   tcase_add_test (every, rows_are_found_by_name);
   suite_add_tcase (s, every);

@@ -199,7 +199,8 @@ fix_run (const ScTopology *t, const ScWorkload *w, const ScStepItems *items, gbo
       g_clear_pointer (&r->loads, sc_loads_free);
       r->loads = sc_loads_new (r->layout, r->fabric, (const ScNeed *) (gconstpointer) needs->data, needs->len);
       r->fold = sc_fold_new (r->layout, r->fabric, r->loads, colour, 0, unfolded);
-      r->input = (ScLowerInput) { w, r->fabric, r->layout, r->loads, r->fold, items, r->sizes, blocks, SC_DETAIL_KERNEL, NULL, FALSE, FALSE };
+      r->input = (ScLowerInput) { .workload = w, .fabric = r->fabric, .layout = r->layout, .loads = r->loads, .fold = r->fold, .items = items, .sizes = r->sizes,
+                                  .blocks = blocks, .detail = SC_DETAIL_KERNEL };
       r->lowered = sc_lower (&r->input);
     }
   while (r->lowered->needs->len > 0);

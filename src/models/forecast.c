@@ -81,6 +81,8 @@ typedef struct
   guint32 *colour;
   ScStepItems *items;
   ScStageSizes *sizes;
+  GArray *needs; /* ScNeed: walks that calls turned out to take */
+  ScWorkload simulated; /* the workload, or with fewer micro-batches */
   ScLowered *lowered;
   ScLowerInput input;
 } Plan;
@@ -89,6 +91,7 @@ static void
 plan_clear (Plan *p)
 {
   g_clear_pointer (&p->lowered, sc_lowered_free);
+  g_clear_pointer (&p->needs, g_array_unref);
   g_clear_pointer (&p->sizes, sc_stage_sizes_free);
   g_clear_pointer (&p->items, sc_step_items_free);
   g_clear_pointer (&p->colour, g_free);
@@ -121,6 +124,8 @@ place (Plan *p, const ScTopology *topology, const ScWorkload *workload, const Sc
   p->colour = program_colours (workload, p->fabric);
   p->items = sc_step_items_new (workload);
   p->sizes = sc_stage_sizes_new (workload);
+  p->needs = g_array_new (FALSE, FALSE, sizeof (ScNeed));
+  p->simulated = *workload;
   return TRUE;
 }
 
@@ -131,27 +136,60 @@ order_needs_costs (const ScWorkload *workload)
   return sc_schedule_find (workload->plan.schedule)->orders != NULL;
 }
 
-/* @tapes_only: ScLowerInput. */
+/* @marks, @tapes_only: ScLowerInput. */
 static gboolean
-lower (Plan *p, const ScWorkload *workload, const ScForecastOptions *options, gboolean tapes_only, GError **error)
+lower (Plan *p, const ScForecastOptions *options, gboolean marks, gboolean tapes_only, GError **error)
 {
-  g_autoptr (GArray) needs = g_array_new (FALSE, FALSE, sizeof (ScNeed));
   const ScDetail detail = tapes_only ? SC_DETAIL_STAGE : options->detail;
   do /* which algorithms the calls take is known once they are made; their links are walked then */
     {
       g_clear_pointer (&p->lowered, sc_lowered_free);
-      const ScFolded folded = sc_forecast_context_fold (p->context, p->fabric, p->layout, needs, p->colour, options->class_budget, options->unfolded);
-      p->input = (ScLowerInput) { .workload = workload, .fabric = p->fabric, .layout = p->layout, .loads = folded.loads, .fold = folded.fold,
+      const ScFolded folded = sc_forecast_context_fold (p->context, p->fabric, p->layout, p->needs, p->colour, options->class_budget, options->unfolded);
+      p->input = (ScLowerInput) { .workload = &p->simulated, .fabric = p->fabric, .layout = p->layout, .loads = folded.loads, .fold = folded.fold,
                                   .items = p->items, .sizes = p->sizes, .detail = detail, .costs = sc_forecast_context_costs (p->context),
-                                  .apart = options->apart, .tapes_only = tapes_only };
+                                  .apart = options->apart, .marks = marks, .tapes_only = tapes_only };
       if (!check_size (&p->input, error))
         return FALSE;
       p->lowered = sc_lower (&p->input);
-      g_array_append_vals (needs, p->lowered->needs->data, p->lowered->needs->len);
-      sc_needs_sort (needs);
+      g_array_append_vals (p->needs, p->lowered->needs->data, p->lowered->needs->len);
+      sc_needs_sort (p->needs);
     }
-  while (p->lowered->needs->len > 0 && (!tapes_only || order_needs_costs (workload)));
+  while (p->lowered->needs->len > 0 && (!tapes_only || order_needs_costs (&p->simulated)));
   return TRUE;
+}
+
+/* Lowers and runs what p->simulated says. */
+static ScTrace *
+simulate (Plan *p, const ScForecastOptions *options, gboolean marks, GError **error)
+{
+  g_autoptr (GError) inner = NULL;
+  if (!lower (p, options, marks, FALSE, error))
+    return NULL;
+  ScTrace *const trace = options->links ? sc_engine_run_metered (p->lowered->program, &inner) : sc_engine_run (p->lowered->program, &inner);
+  if (trace == NULL && g_error_matches (inner, SC_ENGINE_ERROR, SC_ENGINE_ERROR_TOO_LONG))
+    set_mismatch (error, "workload", inner);
+  else if (trace == NULL)
+    g_set_error (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_INTERNAL, "the simulation stopped: %s", inner->message);
+  return trace;
+}
+
+/* The same of as few micro-batches as show what the others do; *ret_repeat: that, or NULL, if it took them all. */
+static ScTrace *
+simulate_brief (Plan *p, const ScWorkload *workload, const ScForecastOptions *options, ScRepeat **ret_repeat, GError **error)
+{
+  const guint all = sc_workload_microbatches (workload);
+  for (guint n = sc_brief_microbatches (workload, 0); n < all; n = sc_brief_microbatches (workload, n))
+    {
+      p->simulated = sc_brief_workload (workload, n);
+      g_autoptr (ScTrace) trace = simulate (p, options, TRUE, error);
+      if (trace == NULL)
+        return NULL;
+      *ret_repeat = sc_brief_find (workload, p->lowered, trace);
+      if (*ret_repeat != NULL)
+        return sc_brief_run (p->lowered, *ret_repeat, error);
+    }
+  p->simulated = *workload;
+  return simulate (p, options, FALSE, error);
 }
 
 static double
@@ -167,20 +205,14 @@ sc_forecast (const ScTopology *topology, const ScWorkload *workload, const ScFor
   g_auto (Plan) p = { 0 };
   if (options == NULL)
     options = &defaults;
-  if (!place (&p, topology, workload, options, error) || !lower (&p, workload, options, FALSE, error))
+  if (!place (&p, topology, workload, options, error))
     return NULL;
-  g_autoptr (GError) inner = NULL;
-  ScTrace *const trace = options->links ? sc_engine_run_metered (p.lowered->program, &inner)
-                                         : sc_engine_run (p.lowered->program, &inner);
+  g_autoptr (ScRepeat) repeat = NULL;
+  ScTrace *const trace = options->brief && !options->links ? simulate_brief (&p, workload, options, &repeat, error) : simulate (&p, options, FALSE, error);
   if (trace == NULL)
-    {
-      if (g_error_matches (inner, SC_ENGINE_ERROR, SC_ENGINE_ERROR_TOO_LONG))
-        set_mismatch (error, "workload", inner);
-      else
-        g_set_error (error, SC_FORECAST_ERROR, SC_FORECAST_ERROR_INTERNAL, "the simulation stopped: %s", inner->message);
-      return NULL;
-    }
-  return sc_summarise (&p.input, p.lowered, trace, margin_of (options), options->memory);
+    return NULL;
+  p.input.workload = workload;
+  return sc_summarise (&p.input, p.lowered, trace, repeat, margin_of (options), options->memory);
 }
 
 ScSummary *
@@ -190,7 +222,8 @@ sc_forecast_memory (const ScTopology *topology, const ScWorkload *workload, cons
   g_auto (Plan) p = { 0 };
   if (options == NULL)
     options = &defaults;
-  if (!place (&p, topology, workload, options, error) || !lower (&p, workload, options, TRUE, error))
+  if (!place (&p, topology, workload, options, error) || !lower (&p, options, FALSE, TRUE, error))
     return NULL;
+  p.input.workload = workload;
   return sc_summarise_space (&p.input, p.lowered, margin_of (options), options->memory);
 }

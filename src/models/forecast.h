@@ -14,6 +14,8 @@ typedef struct
   double   memory_margin; /* 0: the default */
   gboolean links;      /* fill ScSummary.links */
   ScDetail detail;     /* how finely */
+  gboolean brief;      /* micro-batches that do what the one before did are not simulated, where that is exact: the numbers are the same, but program, trace,
+                        * orders, tapes and plays of the summary are of a shorter step.  Links are then as without it; for those who want no curves */
   gboolean apart;      /* classes that do the same have ops of their own each: more memory and nothing else, for tests */
   ScMemoryDepth memory; /* for which stages the allocator is played */
   ScForecastContext *context; /* what many forecasts on the same topology share, in one thread; NULL: nothing.  The answer is the same */

@@ -100,6 +100,7 @@ typedef struct Lower
   ScTime  *grade_ps;        /* [SC_N_GRADES] */
   guint32  host_mark;       /* event of the last SC_ITEM_HOST_MARK */
   GQueue   started[SC_N_COMMS]; /* events of collectives beside compute, as pointers */
+  GArray  *marks;           /* ScSlotMark; NULL: nobody asked */
   guint8  *spared;          /* [chunks * m] micro-batches that recompute less; NULL: none */
   gboolean partial;         /* the pass is of a micro-batch that plan.partial_microbatches spares */
   GArray  *buckets;         /* Bucket */

@@ -178,12 +178,23 @@ put_aligned_reduce (Lower *l, Aligned *a, const ScSlot *slot)
     sc_lower_put_reduce_chunk (l, chunk);
 }
 
+static void
+put_mark (Lower *l)
+{
+  const ScActor *const actor = &g_array_index (l->p->actors, ScActor, l->class_id);
+  ScSlotMark mark = { .op = actor->n_ops, .entry = l->tape != NULL ? l->tape->entries->len : 0 };
+  memcpy (mark.grade_ps, l->grade_ps, sizeof mark.grade_ps);
+  g_array_append_val (l->marks, mark);
+}
+
 /* Runs @slot, between its receive buffer, which it takes over as its input, and its send buffer, which lives until it has
  * left; a tensor for the next stage on this very rank lives until that takes it over. */
 static void
 put_slot (Lower *l, const ScSlot *slot, gboolean last)
 {
   guint rank;
+  if (l->marks != NULL)
+    put_mark (l);
   sc_lower_enter_slot (l, slot);
   sc_lower_tape_mark (l, SC_TAPE_MARK);
   if (sc_orders_hands_on (l->orders, l->at.pp, slot, FALSE, &rank))

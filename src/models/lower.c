@@ -730,12 +730,16 @@ sc_lower (const ScLowerInput *in)
   ret->grade_ps = g_new0 (ScTime, n_classes * SC_N_GRADES);
   ret->messages = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_collective_messages_free);
   ret->needs = g_array_new (FALSE, FALSE, sizeof (ScNeed));
+  ret->ranks = g_new (guint, n_classes);
+  for (guint32 c = 0; c < n_classes; c++)
+    ret->ranks[c] = sc_layout_coord (&in->workload->plan, in->fold->representative[c]).pp;
+  ret->marks = in->marks ? g_array_new (FALSE, FALSE, sizeof (ScSlotMark)) : NULL;
   ret->tapes = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_tape_free);
   g_ptr_array_set_size (ret->tapes, (gint) in->workload->plan.pp);
   Lower l = { .in = in, .plan = &in->workload->plan, .sharding = sc_sharding_of (in->workload->plan.sharding, in->workload->framework), .placement = sc_plan_placement (&in->workload->plan), .p = ret->program, .labels = ret->labels,
               .label_ids = g_hash_table_new (g_str_hash, g_str_equal),
               .prices = g_array_new (FALSE, FALSE, sizeof (Prices)), .known = g_new0 (GArray *, MAX (n_families, 1)),
-              .messages = ret->messages, .needs = ret->needs, .grade_ps = ret->grade_ps,
+              .messages = ret->messages, .needs = ret->needs, .marks = ret->marks, .grade_ps = ret->grade_ps,
               .buckets = g_array_new (FALSE, FALSE, sizeof (Bucket)), .dp_done = g_array_new (FALSE, FALSE, sizeof (guint32)),
               .born = g_array_new (FALSE, TRUE, sizeof (guint8)), .waiting = g_ptr_array_new_with_free_func (list_unref), .delays = g_array_new (FALSE, FALSE, sizeof (guint32)) };
   g_array_set_clear_func (l.prices, sc_lower_prices_clear);
@@ -804,8 +808,10 @@ sc_lowered_free (ScLowered *l)
   sc_program_free (l->program);
   g_clear_pointer (&l->labels, g_ptr_array_unref);
   g_free (l->grade_ps);
+  g_free (l->ranks);
   g_ptr_array_unref (l->messages);
   g_array_unref (l->needs);
+  g_clear_pointer (&l->marks, g_array_unref);
   g_clear_pointer (&l->tapes, g_ptr_array_unref);
   sc_orders_free (l->orders);
   g_free (l);

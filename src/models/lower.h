@@ -75,8 +75,17 @@ typedef struct
   ScDetail detail;
   ScCostCache *costs; /* of kernels asked before; NULL: none is kept */
   gboolean apart;     /* every class has ops of its own (sc_program_share_ops()): more memory, nothing else; for tests */
+  gboolean marks;     /* fill ScLowered.marks */
   gboolean tapes_only; /* one class of each stage is lowered: all tapes are there, the program is not whole */
 } ScLowerInput;
+
+/* Where a slot of its order begins, of a class: what there is before it. */
+typedef struct
+{
+  guint32 op;                    /* ops of the class ... */
+  guint32 entry;                 /* ... entries of its stage's tape, where this class writes it ... */
+  ScTime  grade_ps[SC_N_GRADES]; /* ... and time of kernels by grade */
+} ScSlotMark;
 
 typedef struct
 {
@@ -85,7 +94,9 @@ typedef struct
   ScTime    *grade_ps;  /* [n_classes * SC_N_GRADES] time of kernels by grade */
   GPtrArray *messages;  /* ScMessages, owned; empty unless blocks > 0 */
   ScOrders  *orders;    /* of the pipeline's ranks */
+  guint     *ranks;     /* [n_classes] which of them each class is */
   GPtrArray *tapes;     /* ScTape, owned: [pp] what the ranks of each stage allocate */
+  GArray    *marks;     /* ScSlotMark, class by class, as many each; NULL unless asked for */
   GArray    *needs;     /* ScNeed: walks that calls take and the loads lack; not empty: lower again with them, the program is not whole */
 } ScLowered;
 

@@ -93,6 +93,30 @@ sc_orders_runs (const ScOrders *o, guint chunk, guint microbatch)
   return o->placement != SC_PLACE_BOTH || (chunk % 2 == 0) == (microbatch < o->m / 2);
 }
 
+static gboolean
+comes_again (const GArray *slots, guint i, guint length, guint microbatches)
+{
+  const ScSlot *const a = &g_array_index (slots, ScSlot, i), *const b = &g_array_index (slots, ScSlot, i + length);
+  return a->pass == b->pass && a->joined == b->joined && a->paired == b->paired && a->chunk == b->chunk
+         && a->microbatch + microbatches == b->microbatch;
+}
+
+gboolean
+sc_orders_period (const ScOrders *o, guint rank, guint microbatches, ScOrderPeriod *ret)
+{
+  const GArray *const slots = o->ranks[rank];
+  const guint length = o->m > 0 ? (guint) ((guint64) slots->len * microbatches / o->m) : 0;
+  if (length == 0 || slots->len < 2 * length)
+    return FALSE;
+  guint from = (slots->len - length) / 2, to = from; /* compared with what stands as far behind the middle */
+  while (from > 0 && comes_again (slots, from - 1, length, microbatches))
+    from--;
+  while (to + length < slots->len && comes_again (slots, to, length, microbatches))
+    to++;
+  *ret = (ScOrderPeriod) { from, to + length, length };
+  return to - from >= length;
+}
+
 /* ---- as soon as possible ---- */
 
 typedef struct

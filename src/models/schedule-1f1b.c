@@ -41,6 +41,13 @@ ideal_bubble_1f1b (const ScScheduleShape *s)
   return (s->p - 1) / (double) s->m;
 }
 
+static guint
+period_1f1b (const ScScheduleShape *s)
+{
+  (void) s;
+  return 1;
+}
+
 const ScSchedule sc_schedule_1f1b = {
   .name = "1f1b",
   .summary = "one forward, one backward: at most p micro-batches in flight",
@@ -48,6 +55,7 @@ const ScSchedule sc_schedule_1f1b = {
   .exchanges = TRUE,
   .refuse = refuse_1f1b,
   .order = order_1f1b,
+  .period = period_1f1b,
   .in_flight = in_flight_1f1b,
   .ideal_bubble = ideal_bubble_1f1b,
 };
@@ -65,6 +73,7 @@ const ScSchedule sc_schedule_none = {
   .exchanges = TRUE,
   .refuse = refuse_none,
   .order = order_1f1b, /* p = 1: no warm-up */
+  .period = period_1f1b,
   .in_flight = in_flight_1f1b,
   .ideal_bubble = ideal_bubble_1f1b,
 };

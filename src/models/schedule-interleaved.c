@@ -74,6 +74,12 @@ ideal_bubble_interleaved (const ScScheduleShape *s)
   return (s->p - 1) / ((double) s->m * s->v);
 }
 
+static guint
+period_interleaved (const ScScheduleShape *s)
+{
+  return s->g;
+}
+
 const ScSchedule sc_schedule_interleaved = {
   .name = "interleaved",
   .summary = "1F1B over v chunks per rank: the bubble shrinks by v, the boundaries grow by v",
@@ -81,6 +87,7 @@ const ScSchedule sc_schedule_interleaved = {
   .exchanges = TRUE,
   .refuse = refuse_interleaved,
   .order = order_interleaved,
+  .period = period_interleaved,
   .in_flight = in_flight_interleaved,
   .ideal_bubble = ideal_bubble_interleaved,
 };

@@ -117,6 +117,10 @@ typedef struct
   /* Or, where it takes a view of the whole pipeline: to @ranks, [p] of them.  @costs by stage. */
   void (*orders) (const ScScheduleShape *shape, const ScScheduleCosts *costs, GArray **ranks);
 
+  /* Micro-batches after which the orders of all ranks repeat, once the pipeline is full: a step of so many more is this one with the same slots
+   * put in again, of later micro-batches (sc_orders_period()).  NULL: that is not known. */
+  guint (*period) (const ScScheduleShape *shape);
+
   /* Most (micro-batch, chunk) activations that @rank holds at once, up to the end of their whole backward or of their weight
    * gradient (MODELLING 3.7); NULL: as the order has it. */
   guint (*in_flight) (const ScScheduleShape *shape, guint rank);
@@ -155,6 +159,15 @@ guint    sc_orders_in_flight (const ScOrders *orders, guint rank);
 
 /* Whether @microbatch goes through chunk @chunk: where two pipelines run against each other, one half through each. */
 gboolean sc_orders_runs (const ScOrders *orders, guint chunk, guint microbatch);
+
+/* Slots of a rank's order that come again: [first .. end), each the one @length later but for the micro-batch. */
+typedef struct
+{
+  guint first, end, length;
+} ScOrderPeriod;
+
+/* The longest stretch of @rank's order that repeats every @microbatches of them, around its middle.  FALSE: shorter than two periods. */
+gboolean sc_orders_period (const ScOrders *orders, guint rank, guint microbatches, ScOrderPeriod *ret);
 
 /* Each rank as soon as it can (MODELLING 7.1).  @costs: NULL: F = I = W = 1 without latency.
  * Returns the makespan, or, where the ranks wait for each other for ever, a negative number, and in *ret_rank (may be NULL) the lowest

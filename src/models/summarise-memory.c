@@ -12,6 +12,7 @@ typedef struct
   guint ahead;         /* ops that its host is ahead of the GPU */
   guint64 outside;     /* on that rank, outside of the allocator */
   ScTapePlay *play;    /* NULL: not played */
+  guint class_id;      /* whose program the tape goes with */
   ScTime time;
   char *op;
 } Stage;
@@ -32,8 +33,9 @@ fullest_item (const ScTape *t, const ScTapeEntry *e)
   return n > 0 ? &g_array_index (items, ScItem, n - 1) : NULL;
 }
 
+/* @later: micro-batches that come before it, and are not on the tape. */
 static char *
-describe_peak (const ScTape *t, guint32 entry)
+describe_peak (const ScTape *t, guint32 entry, guint later)
 {
   if (entry == G_MAXUINT32)
     return g_strdup ("nothing");
@@ -45,7 +47,7 @@ describe_peak (const ScTape *t, guint32 entry)
   const guint phase = item != NULL && item->time == SC_TIME_RECOMPUTE ? 2 : info.phase;
   g_autofree char *where = info.layer == SC_INFO_NO_LAYER ? g_strdup (info.phase == 0 ? "its ends" : "head or embedding")
                                                           : g_strdup_printf ("layer %u", info.layer);
-  return g_strdup_printf ("%s of micro-batch %u, %s", phase_name (phase), info.microbatch, where);
+  return g_strdup_printf ("%s of micro-batch %u, %s", phase_name (phase), info.microbatch + later, where);
 }
 
 /* The op of the class that runs at the peak: where kernels are ops, the one behind the highest item. */
@@ -75,13 +77,14 @@ op_at_peak (const ScSummary *s, const ScActor *actor, const ScTape *t, guint32 e
 }
 
 static void
-find_peak (const ScSummary *s, guint class_id, Stage *z)
+find_peak (const ScSummary *s, const ScRepeat *repeat, Stage *z)
 {
   z->peak = sc_tape_peak (z->tape);
-  z->op = describe_peak (z->tape, z->peak.entry);
+  const gboolean behind = repeat != NULL && z->peak.entry >= repeat->classes[z->class_id].end.entry; /* else it is as high the first time */
+  z->op = describe_peak (z->tape, z->peak.entry, behind ? repeat->times * repeat->microbatches : 0);
   if (z->peak.entry == G_MAXUINT32 || s->trace == NULL)
     return;
-  const ScActor *const actor = &g_array_index (s->program->actors, ScActor, class_id);
+  const ScActor *const actor = &g_array_index (s->program->actors, ScActor, z->class_id);
   const guint32 op = op_at_peak (s, actor, z->tape, z->peak.entry);
   z->time = op < actor->n_ops ? s->trace->spans[actor->first_op + op].start : s->trace->end;
 }
@@ -140,7 +143,7 @@ ops_ahead (const ScLowerInput *in, guint32 rank)
 }
 
 static void
-add_class (ScSummary *s, const ScLowerInput *in, guint k, Stage *stages)
+add_class (ScSummary *s, const ScLowerInput *in, const ScRepeat *repeat, guint k, Stage *stages)
 {
   ScClassSummary *const c = &s->classes[k];
   Stage *const z = &stages[c->stage];
@@ -156,18 +159,23 @@ add_class (ScSummary *s, const ScLowerInput *in, guint k, Stage *stages)
     {
       z->tape = g_ptr_array_index (s->tapes, c->stage);
       z->ahead = ops_ahead (in, c->representative);
-      find_peak (s, k, z);
+      z->class_id = k;
+      find_peak (s, repeat, z);
     }
   z->least = left;
   z->outside = around (c);
 }
 
 static void
-play_stage (const ScSummary *s, Stage *z, gboolean all)
+play_stage (const ScSummary *s, const ScRepeat *repeat, Stage *z, gboolean all)
 {
+  if (z->play != NULL)
+    return;
+  if (repeat != NULL)
+    sc_tape_repeat (z->tape, repeat->classes[z->class_id].begin.entry, repeat->classes[z->class_id].end.entry, repeat->times, repeat->microbatches);
+
   const ScPlayOptions options = { .allocator = { .capacity = z->least, .expandable = s->workload->plan.expandable_segments }, .ahead = z->ahead, .curve = all, .live = all };
-  if (z->play == NULL)
-    z->play = sc_tape_play (z->tape, &options);
+  z->play = sc_tape_play (z->tape, &options);
 }
 
 /* The stage that has least left over its tensors. */
@@ -199,18 +207,18 @@ reserved_by (const Stage *z, const Stage *fullest)
 }
 
 static void
-play_stages (ScSummary *s, Stage *stages, ScMemoryDepth depth)
+play_stages (ScSummary *s, const ScRepeat *repeat, Stage *stages, ScMemoryDepth depth)
 {
   Stage *const first = fullest (stages, s->n_stages);
   if (depth == SC_MEMORY_NONE)
     return;
-  play_stage (s, first, depth == SC_MEMORY_ALL);
+  play_stage (s, repeat, first, depth == SC_MEMORY_ALL);
   for (guint i = 0; i < s->n_stages; i++)
     {
       Stage *const z = &stages[i];
       const double total = (double) (z->least + z->outside);
       if (depth == SC_MEMORY_ALL || depth == SC_MEMORY_STAGES || (double) (reserved_alike (z->peak.bytes, first) + z->outside) > total * (1 - s->memory_margin))
-        play_stage (s, z, depth == SC_MEMORY_ALL);
+        play_stage (s, repeat, z, depth == SC_MEMORY_ALL);
     }
 }
 
@@ -233,12 +241,12 @@ finish_class (const ScSummary *s, ScClassSummary *c, const Stage *z, const Stage
 }
 
 void
-sc_summarise_memory (ScSummary *s, const ScLowerInput *in, ScMemoryDepth depth)
+sc_summarise_memory (ScSummary *s, const ScLowerInput *in, const ScRepeat *repeat, ScMemoryDepth depth)
 {
   g_autofree Stage *stages = g_new0 (Stage, s->n_stages);
   for (guint k = 0; k < s->n_classes; k++)
-    add_class (s, in, k, stages);
-  play_stages (s, stages, depth);
+    add_class (s, in, repeat, k, stages);
+  play_stages (s, repeat, stages, depth);
   const Stage *const first = fullest (stages, s->n_stages);
   for (guint k = 0; k < s->n_classes; k++)
     {

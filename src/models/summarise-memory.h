@@ -2,7 +2,7 @@
 /* summarise-memory.h - the memory of each class of ranks: peaks of its stage's tape, what the allocator holds for them, what else is on the device.
  * Layer: models. */
 #pragma once
-#include "models/lower.h"
+#include "models/brief.h"
 #include "models/summary.h"
 
 typedef enum
@@ -20,5 +20,6 @@ ScTime *sc_memory_times (const ScSummary *summary, guint stage);
 /* The first class of ranks of @stage: whose program its tape goes with. */
 guint sc_memory_class_of (const ScSummary *summary, guint stage);
 
-/* Fills the memory of @summary's classes, whose stages, and summary->tapes, are there. */
-void sc_summarise_memory (ScSummary *summary, const ScLowerInput *input, ScMemoryDepth depth);
+/* Fills the memory of @summary's classes, whose stages, and summary->tapes, are there.  @repeat: what the tapes lack of the step, or NULL; those that
+ * are played are then completed. */
+void sc_summarise_memory (ScSummary *summary, const ScLowerInput *input, const ScRepeat *repeat, ScMemoryDepth depth);

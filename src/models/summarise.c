@@ -71,12 +71,24 @@ describe_class (ScSummary *s, const ScLowerInput *in, guint k)
 }
 
 static void
-summarise_class (ScSummary *s, const ScLowerInput *in, const ScSegments *segments, guint k)
+summarise_class (ScSummary *s, const ScLowerInput *in, const ScSegments *segments, const ScRepeat *repeat, guint k)
 {
   ScClassSummary *const c = &s->classes[k];
+  const ScLeftOut *const left_out = repeat != NULL ? &repeat->classes[k] : NULL;
+  const ScTime end = c->begin + s->step;
   describe_class (s, in, k);
-  sc_segments_sum (segments, k, c->begin, c->begin + s->step, c->time);
-  c->time[SC_TIME_BUBBLE] += MAX (c->begin + s->step - s->trace->end, 0);
+  if (left_out == NULL)
+    sc_segments_sum (segments, k, c->begin, end, c->time);
+  else
+    {
+      ScTime again[SC_N_TIMES] = { 0 };
+      sc_segments_sum (segments, k, c->begin, left_out->at, c->time);
+      sc_segments_sum (segments, k, left_out->at - left_out->period, left_out->at, again);
+      sc_segments_sum (segments, k, left_out->at + left_out->period * repeat->times, end, c->time);
+      for (guint i = 0; i < SC_N_TIMES; i++)
+        c->time[i] += again[i] * repeat->times;
+    }
+  c->time[SC_TIME_BUBBLE] += MAX (end - s->trace->end, 0);
 }
 
 /* Does @a say more about its stage than @b?  It finishes later, or, as all do behind the gradient norm, waits less. */
@@ -150,8 +162,13 @@ summarise_rates (ScSummary *s, const ScLowerInput *in)
 }
 
 static void
-summarise_evidence (ScSummary *s, const ScLowered *lowered)
+summarise_evidence (ScSummary *s, ScLowered *lowered, const ScRepeat *repeat)
 {
+  for (guint i = 0; i < s->n_classes * SC_N_GRADES && repeat != NULL; i++)
+    {
+      const guint k = i / SC_N_GRADES, g = i % SC_N_GRADES;
+      lowered->grade_ps[i] += (repeat->classes[k].end.grade_ps[g] - repeat->classes[k].begin.grade_ps[g]) * repeat->times;
+    }
   guint busiest = 0;
   ScTime most = -1;
   for (guint k = 0; k < s->n_classes; k++)
@@ -322,12 +339,12 @@ sc_summarise_space (const ScLowerInput *in, ScLowered *lowered, double memory_ma
   for (guint k = 0; k < s->n_classes; k++)
     describe_class (s, in, k);
   count_layers (s, in);
-  sc_summarise_memory (s, in, depth);
+  sc_summarise_memory (s, in, NULL, depth);
   return s;
 }
 
 ScSummary *
-sc_summarise (const ScLowerInput *in, ScLowered *lowered, ScTrace *trace, double memory_margin, ScMemoryDepth depth)
+sc_summarise (const ScLowerInput *in, ScLowered *lowered, ScTrace *trace, const ScRepeat *repeat, double memory_margin, ScMemoryDepth depth)
 {
   ScSummary *const s = summary_new (in, lowered, memory_margin);
   s->program = g_steal_pointer (&lowered->program);
@@ -337,11 +354,11 @@ sc_summarise (const ScLowerInput *in, ScLowered *lowered, ScTrace *trace, double
   find_step (s, &in->workload->plan);
   g_autoptr (ScSegments) segments = sc_segments_new (s->program, trace, trace->end);
   for (guint k = 0; k < s->n_classes; k++)
-    summarise_class (s, in, segments, k);
+    summarise_class (s, in, segments, repeat, k);
   summarise_stages (s, in);
-  sc_summarise_memory (s, in, depth);
+  sc_summarise_memory (s, in, repeat, depth);
   summarise_rates (s, in);
-  summarise_evidence (s, lowered);
+  summarise_evidence (s, lowered, repeat);
   summarise_assumptions (s, in);
 
   s->n_rank_classes = in->fold->n_classes;

@@ -140,6 +140,36 @@ sc_tape_put (ScTape *t, ScTapeEntry entry)
   g_array_append_val (t->entries, entry);
 }
 
+static void
+shift_entries (ScTape *t, guint32 first, guint32 end, guint shift)
+{
+  for (guint32 i = first; i < end; i++)
+    {
+      ScTapeEntry *const e = &g_array_index (t->entries, ScTapeEntry, i);
+      ScOpInfo info = sc_info_unpack (e->info);
+      info.microbatch += info.microbatch != SC_INFO_NO_MICROBATCH ? shift : 0;
+      e->info = sc_info_pack (info);
+    }
+}
+
+void
+sc_tape_repeat (ScTape *t, guint32 first, guint32 end, guint times, guint shift)
+{
+  const guint32 length = end - first, behind = t->entries->len - end;
+  ScTapeEntry *const rest = g_memdup2 (&g_array_index (t->entries, ScTapeEntry, end), behind * sizeof *rest);
+  g_array_set_size (t->entries, t->entries->len + times * length);
+  ScTapeEntry *const entries = (ScTapeEntry *) (gpointer) t->entries->data;
+  for (guint i = 0; i < times; i++)
+    {
+      const guint32 at = end + i * length;
+      memcpy (entries + at, entries + at - length, length * sizeof *entries);
+      shift_entries (t, at, at + length, shift);
+    }
+  memcpy (entries + end + times * length, rest, behind * sizeof *rest);
+  shift_entries (t, end + times * length, t->entries->len, times * shift);
+  g_free (rest);
+}
+
 /* What an entry does to a curve. */
 static Shape
 entry_shape (const ScTape *t, const ScTapeEntry *e)

@@ -54,6 +54,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScTape, sc_tape_free)
 void sc_tape_put_list (ScTape *tape, GArray *items, guint32 from, guint32 to, guint32 info, guint32 op);
 void sc_tape_put (ScTape *tape, ScTapeEntry entry);
 
+/* What is between entries @first and @end comes @times more behind them, each time of micro-batches @shift later; what stands behind is of as many later ones. */
+void sc_tape_repeat (ScTape *tape, guint32 first, guint32 end, guint times, guint shift);
+
 /* The item at which a pass over @items holds most: how many come before it, and itself. */
 guint32 sc_tape_fullest_item (const GArray *items);
 

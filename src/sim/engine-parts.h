@@ -36,6 +36,7 @@ typedef struct
   ScTime  left[SC_N_HOLDS]; /* ps of work */
   ScTime  op_done;  /* ps of work of `op` that are done */
   ScTime  op_start; /* when `op` began; also of a wait */
+  ScTime  skipped, skipped_to; /* times of the run before skipped_to were so much earlier: it jumped */
   double  rate[SC_N_HOLDS];
 } Stream;
 
@@ -103,6 +104,8 @@ typedef struct
   ScTrace *trace;
   ScTime   now;
   ScTime   limit;   /* no event may come later */
+  const ScJump *jumps; /* [n_actors] or NULL */
+  ScTime   next_jump;
 } Engine;
 
 /* The event that @o of @actor names. */
@@ -153,6 +156,25 @@ event_rest (const ScEvent *event)
   return event->what >> WHAT_BITS;
 }
 
+/* The end that it announces has been moved since. */
+static inline gboolean
+sc_engine_is_stale (const Engine *e, const ScEvent *event)
+{
+  switch (event_kind (event))
+    {
+    case EVENT_RUN_END:
+      return e->streams[event->id].version != event_rest (event);
+    case EVENT_FLOW_END:
+      return (sc_flows_version (e->flows, event->id) & VERSION_MASK) != event_rest (event);
+    default:
+      return FALSE;
+    }
+}
+
 /* engine-setup.c */
-void sc_engine_init (Engine *engine, const ScProgram *program);
+void sc_engine_init (Engine *engine, const ScProgram *program, const ScJump *jumps);
 void sc_engine_clear (Engine *engine);
+
+/* engine-jump.c */
+ScTime sc_engine_jump_after (const Engine *engine, ScTime time); /* when the next actors jump; G_MAXINT64: none does */
+void   sc_engine_jump (Engine *engine); /* at next_jump: all before it is done */

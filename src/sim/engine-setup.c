@@ -100,11 +100,12 @@ prefix_init (Engine *e)
 }
 
 void
-sc_engine_init (Engine *e, const ScProgram *p)
+sc_engine_init (Engine *e, const ScProgram *p, const ScJump *jumps)
 {
   *e = (Engine) { .program = p, .ops = (const ScOp *) (gconstpointer) p->ops->data,
                   .calls = (const ScCall *) (gconstpointer) p->calls->data,
-                  .actors = (const ScActor *) (gconstpointer) p->actors->data };
+                  .actors = (const ScActor *) (gconstpointer) p->actors->data,
+                  .jumps = jumps };
   e->streams = g_new0 (Stream, MAX (p->n_streams, 1));
   e->states = g_new0 (Actor, MAX (p->actors->len, 1));
   e->groups = g_new0 (Group, MAX (p->groups->len, 1));
@@ -135,6 +136,7 @@ sc_engine_init (Engine *e, const ScProgram *p)
     prefix_init (e);
   if (any_queue)
     e->started = g_new0 (guint8, p->n_ops);
+  e->next_jump = sc_engine_jump_after (e, -1);
 }
 
 void

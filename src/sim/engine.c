@@ -185,6 +185,8 @@ run_settle (Engine *e, Stream *s, gboolean whole)
           end = MIN (end, e->now);
           before = 0;
         }
+      if (o->kind == SC_OP_WORK && end < s->skipped_to) /* it was over when its actor jumped */
+        end -= s->skipped;
       *span (e, s, op) = (ScSpan) { s->op_start, end };
       s->op_start = end;
       op = o->next;
@@ -287,6 +289,7 @@ run_start (Engine *e, guint32 stream)
   memcpy (s->left, kinds, sizeof kinds);
   s->op_done = 0;
   s->op_start = s->since = e->now;
+  s->skipped_to = 0;
   take_rates (e, s);
   if (work == 0)
     {
@@ -574,21 +577,6 @@ on_flow_moved (gpointer data, guint32 id, guint32 version, ScTime end)
   push (e, end, id, EVENT_FLOW_END, version & VERSION_MASK);
 }
 
-/* The end that it announces has been moved since. */
-static inline gboolean
-event_is_stale (const Engine *e, const ScEvent *event)
-{
-  switch (event_kind (event))
-    {
-    case EVENT_RUN_END:
-      return e->streams[event->id].version != event_rest (event);
-    case EVENT_FLOW_END:
-      return (sc_flows_version (e->flows, event->id) & VERSION_MASK) != event_rest (event);
-    default:
-      return FALSE;
-    }
-}
-
 static void
 handle (Engine *e, const ScEvent *event)
 {
@@ -664,10 +652,10 @@ check_all_done (const Engine *e, GError **error)
 }
 
 static ScTrace *
-run (const ScProgram *program, gboolean metered, GError **error)
+run (const ScProgram *program, gboolean metered, const ScJump *jumps, GError **error)
 {
   Engine e;
-  sc_engine_init (&e, program);
+  sc_engine_init (&e, program, jumps);
   if (metered)
     e.meter = sc_meter_new (program);
   for (guint32 i = 0; i < program->n_streams; i++)
@@ -688,8 +676,13 @@ run (const ScProgram *program, gboolean metered, GError **error)
           sc_flows_solve (e.flows, e.now, on_flow_moved, &e);
       if (sc_eventq_is_empty (&e.queue))
         break;
+      if (sc_eventq_next_time (&e.queue) >= e.next_jump)
+        {
+          sc_engine_jump (&e);
+          continue;
+        }
       const ScEvent event = sc_eventq_pop (&e.queue);
-      if (event_is_stale (&e, &event))
+      if (sc_engine_is_stale (&e, &event))
         continue;
       if (event.time >= e.limit)
         {
@@ -720,11 +713,17 @@ run (const ScProgram *program, gboolean metered, GError **error)
 ScTrace *
 sc_engine_run (const ScProgram *program, GError **error)
 {
-  return run (program, FALSE, error);
+  return run (program, FALSE, NULL, error);
 }
 
 ScTrace *
 sc_engine_run_metered (const ScProgram *program, GError **error)
 {
-  return run (program, TRUE, error);
+  return run (program, TRUE, NULL, error);
+}
+
+ScTrace *
+sc_engine_run_jumping (const ScProgram *program, const ScJump *jumps, GError **error)
+{
+  return run (program, FALSE, jumps, error);
 }

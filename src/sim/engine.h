@@ -17,5 +17,16 @@ typedef enum
  * Deterministic: same program, same trace, bit for bit. */
 ScTrace *sc_engine_run (const ScProgram *program, GError **error);
 
+/* An actor leaves out what it would only repeat (steady.h): nothing that it has under way at @at is done from then on until @by later, and what
+ * it does next is as much later.  Actors that meet in a call that is under way jump together. */
+typedef struct
+{
+  ScTime at, by;
+  ScTime issue; /* host time of what is left out */
+} ScJump;
+
+/* @jumps: [n_actors]; by 0: none. */
+ScTrace *sc_engine_run_jumping (const ScProgram *program, const ScJump *jumps, GError **error);
+
 /* The same, and the trace has the usage of the links: nothing else in it differs. */
 ScTrace *sc_engine_run_metered (const ScProgram *program, GError **error);

@@ -33,13 +33,12 @@ event_before (const ScEvent *a, const ScEvent *b)
   return event_key (a) < event_key (b);
 }
 
-/* Puts @event into the vacant root and lets it sink. */
-static void
-sink (ScEventQueue *queue, ScEvent event)
+/* Puts @event into the vacant place @i and lets it sink. */
+static inline void
+sink_from (ScEventQueue *queue, gsize i, ScEvent event)
 {
   ScEvent *const heap = queue->heap;
   const gsize n = queue->n;
-  gsize i = 0;
   for (;;)
     {
       const gsize child = 4 * i + 1;
@@ -64,6 +63,12 @@ sink (ScEventQueue *queue, ScEvent event)
       i = least;
     }
   heap[i] = event;
+}
+
+static void
+sink (ScEventQueue *queue, ScEvent event)
+{
+  sink_from (queue, 0, event);
 }
 
 void
@@ -108,4 +113,15 @@ sc_eventq_pop (ScEventQueue *queue)
     sc_eventq_fill_hole (queue);
   queue->hole = TRUE;
   return queue->heap[0];
+}
+
+void
+sc_eventq_move (ScEventQueue *queue, ScTime (*time_of) (gpointer data, const ScEvent *event), gpointer data)
+{
+  if (queue->hole)
+    sc_eventq_fill_hole (queue);
+  for (gsize i = 0; i < queue->n; i++)
+    queue->heap[i].time = time_of (data, &queue->heap[i]);
+  for (gsize i = queue->n; i-- > 0;)
+    sink_from (queue, i, queue->heap[i]);
 }

@@ -27,6 +27,9 @@ void sc_eventq_init (ScEventQueue *queue);
 void sc_eventq_clear (ScEventQueue *queue); /* frees its storage */
 void sc_eventq_push (ScEventQueue *queue, ScTime time, guint32 id, guint32 what);
 
+/* Gives each event its new time; those of one new time stay in the order in which they entered. */
+void sc_eventq_move (ScEventQueue *queue, ScTime (*time_of) (gpointer data, const ScEvent *event), gpointer data);
+
 /* Takes the earliest event; the queue must not be empty. */
 ScEvent sc_eventq_pop (ScEventQueue *queue);
 

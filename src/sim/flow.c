@@ -237,6 +237,14 @@ sc_flows_end (ScFlows *s, guint32 id)
   s->free_flow = id;
 }
 
+void
+sc_flows_move (ScFlows *s, ScTime (*by) (gpointer data, guint32 owner), gpointer data)
+{
+  for (guint32 i = 0; i < s->n_flows; i++)
+    if (s->flows[i].live)
+      s->flows[i].since += by (data, s->flows[i].owner);
+}
+
 gboolean
 sc_flows_dirty (const ScFlows *s)
 {

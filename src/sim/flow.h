@@ -29,6 +29,9 @@ guint32 sc_flows_start (ScFlows *flows, ScTime now, const ScUse *uses, guint32 n
 /* Ends flow @id (its end time has come). */
 void sc_flows_end (ScFlows *flows, guint32 id);
 
+/* Flows go on later by what @by says of their owner, as if nothing had been in between. */
+void sc_flows_move (ScFlows *flows, ScTime (*by) (gpointer data, guint32 owner), gpointer data);
+
 gboolean sc_flows_dirty (const ScFlows *flows);
 
 /* Called for each flow whose end time is new: the flow ends at @end unless it is called again. */
