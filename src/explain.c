@@ -86,7 +86,7 @@ follow_path (ScExplain *e)
 static gboolean
 try_resources (ScExplain *e, const ScExplainInput *in, GError **error)
 {
-  const ScForecastOptions how = { .detail = in->detail, .memory = SC_MEMORY_NONE, .brief = TRUE };
+  const ScForecastOptions how = { .detail = in->detail, .memory = SC_MEMORY_NONE };
   const ScResourceRow *const rows = sc_resource_rows ();
   while (rows[e->n_what_ifs].name != NULL)
     e->n_what_ifs++;
@@ -109,7 +109,7 @@ try_resources (ScExplain *e, const ScExplainInput *in, GError **error)
 static void
 try_change (const ScExplain *e, const ScExplainInput *in, ScForecastContext *context, ScPlanChange *c)
 {
-  const ScForecastOptions how = { .detail = SC_DETAIL_STAGE, .memory = SC_MEMORY_FULLEST, .context = context, .brief = TRUE };
+  const ScForecastOptions how = { .detail = SC_DETAIL_STAGE, .memory = SC_MEMORY_FULLEST, .brief = TRUE, .context = context };
   g_autoptr (ScWorkload) w = in->read_workload (in->data, c->set, NULL);
   g_autoptr (ScSummary) s = w != NULL && sc_workload_check_modelled (w, NULL) ? sc_forecast (in->topology, w, &how, NULL) : NULL;
   c->step_s = c->gain = NAN;
@@ -136,7 +136,7 @@ static gboolean
 try_changes (ScExplain *e, const ScExplainInput *in, GError **error)
 {
   g_autoptr (ScForecastContext) context = sc_forecast_context_new (in->topology);
-  const ScForecastOptions how = { .detail = SC_DETAIL_STAGE, .memory = SC_MEMORY_NONE, .context = context, .brief = TRUE };
+  const ScForecastOptions how = { .detail = SC_DETAIL_STAGE, .memory = SC_MEMORY_NONE, .brief = TRUE, .context = context };
   g_autoptr (ScSummary) given = sc_forecast (in->topology, in->workload, &how, error);
   if (given == NULL)
     return FALSE;

@@ -35,7 +35,7 @@ memory_of (const Search *f, const ScWorkload *w, ScMemoryDepth depth, GError **e
 static double
 step_of (const Search *f, const ScWorkload *w)
 {
-  const ScForecastOptions how = { .memory = SC_MEMORY_NONE, .detail = SC_DETAIL_STAGE, .context = f->context, .brief = TRUE };
+  const ScForecastOptions how = { .memory = SC_MEMORY_NONE, .detail = SC_DETAIL_STAGE, .brief = TRUE, .context = f->context };
   g_autoptr (ScSummary) s = sc_forecast (f->in->topology, w, &how, NULL);
   return s != NULL ? sc_time_to_s (s->step) : NAN;
 }

@@ -187,7 +187,7 @@ sc_grid_worker_forecast (ScGridWorker *worker, guint64 point)
   result->line = g_string_new (NULL);
   if (read_point (worker, point, &kept, &workload, &error))
     {
-      const ScForecastOptions how = { .detail = task->detail, .context = context_of (kept), .brief = TRUE };
+      const ScForecastOptions how = { .detail = task->detail, .brief = TRUE, .context = context_of (kept) };
       summary = sc_forecast (kept->topology, workload, &how, &error);
     }
   if (summary != NULL)

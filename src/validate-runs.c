@@ -199,7 +199,7 @@ run_row (ScRunResult *run, ScRowSystems *systems, GHashTable *contexts)
   if (r == NULL)
     return;
   g_autoptr (GError) error = NULL;
-  const ScForecastOptions options = { .detail = SC_DETAIL_STAGE, .memory = SC_MEMORY_STAGES, .context = context_of (contexts, r->topology), .brief = TRUE };
+  const ScForecastOptions options = { .detail = SC_DETAIL_STAGE, .memory = SC_MEMORY_STAGES, .brief = TRUE, .context = context_of (contexts, r->topology) };
   g_ptr_array_add (r->ignored, NULL);
   run->ignored = g_strdupv ((char **) r->ignored->pdata);
   g_ptr_array_add (r->notes, NULL);

@@ -21,12 +21,12 @@ static const Case cases[] = {
   { "dgx-a100-superpod", "gpt3-175b-3d", { NULL }, FALSE },
   { "dgx-a100-superpod", "gpt3-175b-3d", { "plan.micro_batch=1" }, FALSE },
   { "dgx-a100-superpod", "gpt3-175b-3d", { "plan.tp=4", "plan.pp=16", "plan.micro_batch=1" }, FALSE },
-  { "dgx-a100-superpod", "gpt3-175b-3d", { "plan.pp=64", "plan.micro_batch=1" }, FALSE },
+  { "dgx-a100-superpod", "gpt3-175b-3d", { "plan.pp=64", "plan.global_batch=192" }, FALSE },
   { "dgx-a100-superpod", "gpt3-175b-3d", { "plan.vpp=3", "plan.schedule=interleaved", "plan.micro_batch=1" }, FALSE },
   { "dgx-a100-superpod", "gpt3-175b-3d", { "plan.vpp=3", "plan.schedule=interleaved", "plan.overlap_p2p=true" }, FALSE },
   { "dgx-a100-superpod", "gpt3-175b-3d", { "plan.recompute=none", "plan.tp=8", "plan.sequence_parallel=true", "plan.scatter_gather=false" }, FALSE },
   { "dgx-a100-superpod", "gpt3-175b-3d", { "plan.overlap_grad=true", "plan.sharding=distributed-optimizer", "plan.overlap_param=true" }, FALSE },
-  { "dgx-a100-superpod", "sc21-530b", { NULL }, FALSE },
+  { "dgx-a100-superpod", "sc21-530b", { "plan.pp=7", "plan.gpus=504", "plan.micro_batch=1", "plan.global_batch=504" }, FALSE },
   { "dgx-a100-superpod", "megatron-175b-seqsel", { NULL }, FALSE },
   { "jean-zay-a100", "bloom-176b", { NULL }, FALSE },
   { "dgx-h100-superpod", "llama3-405b", { "plan.gpus=2048", "plan.global_batch=2048" }, FALSE },
@@ -110,9 +110,9 @@ END_TEST
 START_TEST (so_it_does_kernel_by_kernel)
 {
   static const Case kernels[] = {
-    { "dgx-a100-superpod", "gpt3-175b-3d", { "model.layers=16" }, FALSE },
-    { "dgx-a100-superpod", "gpt3-175b-3d", { "model.layers=16", "plan.vpp=2", "plan.schedule=interleaved", "plan.overlap_grad=true" }, FALSE },
-    { "dgx-h100-8", "llama3-8b", { "model.layers=4", "plan.global_batch=1024" }, FALSE },
+    { "dgx-a100-superpod", "gpt3-175b-3d", { "model.layers=8", "plan.global_batch=512" }, FALSE },
+    { "dgx-a100-superpod", "gpt3-175b-3d", { "model.layers=16", "plan.vpp=2", "plan.schedule=interleaved", "plan.overlap_grad=true", "plan.global_batch=1024" }, FALSE },
+    { "dgx-h100-8", "llama3-8b", { "model.layers=4", "plan.global_batch=512" }, FALSE },
   };
   const Case *const c = &kernels[_i / 2];
   const ScDetail detail = _i % 2 == 0 ? SC_DETAIL_KERNEL : SC_DETAIL_LAYER;
@@ -130,6 +130,9 @@ START_TEST (forecasts_that_share_a_context_say_what_single_ones_say)
   g_autofree char **texts = g_new0 (char *, G_N_ELEMENTS (cases));
   g_autoptr (ScTopology) topology = sc_topology_load ("dgx-a100-superpod", NULL, NULL, NULL);
   g_autoptr (ScForecastContext) context = sc_forecast_context_new (topology);
+  const ScForecastOptions options = { .detail = SC_DETAIL_STAGE, .memory = SC_MEMORY_NONE, .brief = TRUE };
+  ScForecastOptions sharing = options;
+  sharing.context = context;
   for (guint i = 0; i < 2 * G_N_ELEMENTS (cases); i++)
     {
       const Case *const c = &cases[i % G_N_ELEMENTS (cases)];
@@ -138,8 +141,8 @@ START_TEST (forecasts_that_share_a_context_say_what_single_ones_say)
         continue;
       g_auto (Input) in = input_of (c);
       const Input shared = { topology, in.workload };
-      g_autoptr (ScSummary) with = forecast (&shared, (ScForecastOptions) { .detail = SC_DETAIL_STAGE, .brief = TRUE, .context = context });
-      g_autoptr (ScSummary) without = *text == NULL ? forecast (&in, (ScForecastOptions) { .detail = SC_DETAIL_STAGE, .brief = TRUE }) : NULL;
+      g_autoptr (ScSummary) with = forecast (&shared, sharing);
+      g_autoptr (ScSummary) without = *text == NULL ? forecast (&in, options) : NULL;
       g_autofree char *said = json_of (with);
       if (*text == NULL)
         *text = json_of (without);
@@ -155,7 +158,7 @@ main (void)
 {
   Suite *const suite = suite_create ("brief");
   TCase *const tc = tcase_create ("cases");
-  tcase_set_timeout (tc, 120);
+  tcase_set_timeout (tc, 300);
   tcase_add_loop_test (tc, a_brief_step_says_what_the_whole_one_says, 0, G_N_ELEMENTS (cases));
   tcase_add_loop_test (tc, so_it_does_kernel_by_kernel, 0, 6);
   tcase_add_test (tc, forecasts_that_share_a_context_say_what_single_ones_say);
