@@ -160,7 +160,9 @@ write_outputs (const RunOptions *options, const ScReport *report, const ScSummar
     sc_report_memory_svg (summary, picture);
   if (options->schedule_csv != NULL && !sc_schedule_csv_write (summary->orders, order, error))
     return FALSE;
-  if (options->timeline != NULL)
+  if (options->timeline != NULL && g_str_has_suffix (options->timeline, ".svg"))
+    sc_timeline_svg (summary, timeline);
+  else if (options->timeline != NULL)
     sc_timeline_draw (summary, timeline, SC_TIMELINE_WIDTH);
   if (options->trace != NULL && !sc_trace_write (summary, options->trace, error))
     return FALSE;
@@ -186,7 +188,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     { "format", 'f', 0, G_OPTION_ARG_FILENAME, &options.format,
       "text or json; default: by the extension of --output, else text", "NAME" },
     { "output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output, "Write the report to this file", "FILE" },
-    { "timeline", 0, 0, G_OPTION_ARG_FILENAME, &options.timeline, "Draw the pipeline in ASCII; - for standard output",
+    { "timeline", 0, 0, G_OPTION_ARG_FILENAME, &options.timeline, "Draw the pipeline in ASCII, or as a picture where FILE ends in .svg; - for standard output",
       "FILE" },
     { "trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "Write a Chrome trace, for Perfetto", "FILE" },
     { "schedule-csv", 0, 0, G_OPTION_ARG_FILENAME, &options.schedule_csv,

@@ -86,7 +86,7 @@ follow_path (ScExplain *e)
 static gboolean
 try_resources (ScExplain *e, const ScExplainInput *in, GError **error)
 {
-  const ScForecastOptions how = { .detail = in->detail, .memory = SC_MEMORY_NONE };
+  const ScForecastOptions how = { .detail = in->detail, .memory = SC_MEMORY_NONE, .brief = TRUE };
   const ScResourceRow *const rows = sc_resource_rows ();
   while (rows[e->n_what_ifs].name != NULL)
     e->n_what_ifs++;

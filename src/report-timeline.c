@@ -8,15 +8,15 @@
 #include "config.h"
 #endif
 #include <string.h>
-#include "models/segments.h"
 #include "report-timeline.h"
+#include "timeline-blocks.h"
 
 /* What a cell can show. */
 typedef enum
 {
-  INK_FORWARD,
-  INK_BACKWARD,
-  INK_WEIGHT,
+  INK_FORWARD = SC_BLOCK_FORWARD,
+  INK_BACKWARD = SC_BLOCK_BACKWARD,
+  INK_WEIGHT = SC_BLOCK_WEIGHT,
   INK_RECOMPUTE,
   INK_OPTIMIZER,
   INK_COMM,
@@ -42,14 +42,6 @@ static const struct
   [INK_HOST] = { '_', "host" },
 };
 
-/* A run of one micro-batch in one direction on one chunk; gradients of weights that come later are a run of their own. */
-typedef struct
-{
-  ScTime from, to;
-  guint  microbatch, chunk;
-  Ink    ink; /* INK_FORWARD, INK_BACKWARD, INK_WEIGHT */
-} Block;
-
 #define NO_BLOCK G_MAXUINT
 
 typedef struct
@@ -63,7 +55,7 @@ typedef struct
 {
   guint   stage;
   GArray *segments; /* ScSegment, ascending */
-  GArray *blocks;   /* Block, ascending */
+  GArray *blocks;   /* ScBlock, ascending */
   Cell   *cells;    /* [n_cells] */
 } Row;
 
@@ -90,38 +82,6 @@ ink_of (const ScSegment *segment)
     }
 }
 
-/* TRUE and the block's identity where @segment is work on a micro-batch. */
-static gboolean
-segment_block (const ScSummary *summary, const ScSegment *segment, Block *ret_block)
-{
-  if (segment->waiting || segment->op == SC_NONE || segment->kind > SC_TIME_RECOMPUTE)
-    return FALSE;
-  const ScOpInfo info = sc_info_unpack (sc_program_find_op (summary->program, segment->op).info);
-  if (info.microbatch == SC_INFO_NO_MICROBATCH)
-    return FALSE;
-  *ret_block = (Block) { .from = segment->from, .to = segment->to, .microbatch = info.microbatch, .chunk = info.chunk,
-                         .ink = segment->kind == SC_TIME_FORWARD ? INK_FORWARD : segment->kind == SC_TIME_WEIGHT ? INK_WEIGHT : INK_BACKWARD };
-  return TRUE;
-}
-
-static GArray *
-row_blocks (const ScSummary *summary, const GArray *segments)
-{
-  GArray *blocks = g_array_new (FALSE, FALSE, sizeof (Block));
-  for (guint i = 0; i < segments->len; i++)
-    {
-      Block b;
-      if (!segment_block (summary, &g_array_index (segments, ScSegment, i), &b))
-        continue;
-      Block *const last = blocks->len > 0 ? &g_array_index (blocks, Block, blocks->len - 1) : NULL;
-      if (last != NULL && last->microbatch == b.microbatch && last->chunk == b.chunk && last->ink == b.ink)
-        last->to = b.to;
-      else
-        g_array_append_val (blocks, b);
-    }
-  return blocks;
-}
-
 static ScTime
 overlap (ScTime a_from, ScTime a_to, ScTime b_from, ScTime b_to)
 {
@@ -139,7 +99,7 @@ static Row
 row_new (const ScSummary *summary, const ScSegments *segments, const ScStageSummary *stage)
 {
   Row row = { .stage = stage->stage, .segments = sc_segments_of_class (segments, stage->class_id) };
-  row.blocks = row_blocks (summary, row.segments);
+  row.blocks = sc_timeline_blocks (summary, row.segments);
   return row;
 }
 
@@ -161,11 +121,11 @@ row_fill_cells (const ScSummary *summary, Row *row, guint n_cells)
           cell->time[ink_of (segment)] += overlap (segment->from, segment->to, from, to);
         }
       cell->block = NO_BLOCK;
-      while (b < row->blocks->len && g_array_index (row->blocks, Block, b).to <= from)
+      while (b < row->blocks->len && g_array_index (row->blocks, ScBlock, b).to <= from)
         b++;
-      for (guint k = b; k < row->blocks->len && g_array_index (row->blocks, Block, k).from < to; k++)
+      for (guint k = b; k < row->blocks->len && g_array_index (row->blocks, ScBlock, k).from < to; k++)
         {
-          const Block *block = &g_array_index (row->blocks, Block, k);
+          const ScBlock *block = &g_array_index (row->blocks, ScBlock, k);
           const ScTime t = overlap (block->from, block->to, from, to);
           if (t > cell->block_time)
             {
@@ -235,13 +195,13 @@ row_draw_blocks (const Row *row, guint n_cells, char *text, char *chunks, gboole
           chunks[i++] = ' ';
           continue;
         }
-      const Block *block = &g_array_index (row->blocks, Block, cell->block);
+      const ScBlock *block = &g_array_index (row->blocks, ScBlock, cell->block);
       guint end = i;
       while (end < n_cells && row->cells[end].block == cell->block && cell_in_block (&row->cells[end]))
         {
           Ink ink = cell_ink (&row->cells[end], INK_FORWARD);
           if (ink <= INK_WEIGHT || ink >= INK_BUBBLE)
-            ink = block->ink;
+            ink = (Ink) block->pass;
           mark (used, ink);
           text[end] = inks[ink].fill;
           chunks[end++] = ' ';
@@ -250,7 +210,7 @@ row_draw_blocks (const Row *row, guint n_cells, char *text, char *chunks, gboole
        * as a digit alone would read as forward. */
       char number[16];
       const guint n = (guint) g_snprintf (number, sizeof number, "%u", block->microbatch);
-      const guint shown = n < end - i ? n : block->ink == INK_FORWARD || end - i > 1 ? 1 : 0;
+      const guint shown = n < end - i ? n : (Ink) block->pass == INK_FORWARD || end - i > 1 ? 1 : 0;
       memcpy (text + i, number + n - shown, shown);
       chunks[i] = (char) (block->chunk < 26 ? 'a' + block->chunk : '?');
       i = end;
@@ -308,31 +268,15 @@ median_block (const Row *rows, guint n_rows, Ink ink)
   for (guint r = 0; r < n_rows; r++)
     for (guint i = 0; i < rows[r].blocks->len; i++)
       {
-        const Block *block = &g_array_index (rows[r].blocks, Block, i);
+        const ScBlock *block = &g_array_index (rows[r].blocks, ScBlock, i);
         const ScTime t = block->to - block->from;
-        if (block->ink == ink)
+        if ((Ink) block->pass == ink)
           g_array_append_val (lengths, t);
       }
   if (lengths->len == 0)
     return 0;
   g_array_sort (lengths, compare_times);
   return g_array_index (lengths, ScTime, lengths->len / 2);
-}
-
-/* A round time of 1, 2 or 5 times a power of ten, at least @least. */
-static ScTime
-round_tick (ScTime least)
-{
-  ScTime tick = 1;
-  while (tick < least)
-    {
-      if (2 * tick >= least)
-        return 2 * tick;
-      if (5 * tick >= least)
-        return 5 * tick;
-      tick *= 10;
-    }
-  return tick;
 }
 
 static void
@@ -350,7 +294,7 @@ append_time (GString *out, ScTime t, ScTime unit_of)
 static void
 draw_axis (const ScSummary *summary, GString *out, guint label_width, guint n_cells)
 {
-  const ScTime tick = round_tick (MAX (1, summary->trace->end / n_cells * 12));
+  const ScTime tick = sc_timeline_tick (MAX (1, summary->trace->end / n_cells * 12));
   g_autoptr (GString) line = g_string_new (NULL), times = g_string_new (NULL);
   for (guint i = 0; i < n_cells; i++)
     g_string_append_c (line, '-');
@@ -431,7 +375,7 @@ sc_timeline_draw (const ScSummary *summary, GString *out, guint width)
     {
       rows[i] = row_new (summary, segments, &summary->stages[i]);
       for (guint k = 0; k < rows[i].blocks->len; k++)
-        chunks |= g_array_index (rows[i].blocks, Block, k).chunk > 0;
+        chunks |= g_array_index (rows[i].blocks, ScBlock, k).chunk > 0;
     }
   const ScTime forward = median_block (rows, summary->n_stages, INK_FORWARD);
   const ScTime backward = median_block (rows, summary->n_stages, INK_BACKWARD);

@@ -1,0 +1,1 @@
+folder=$(mktemp -d) && stepcast run dgx-a100-superpod sc21-18b --detail stage --set plan.tp=4 --set plan.pp=2 --set plan.dp=1 --set plan.micro_batch=1 --set plan.global_batch=3 --set plan.schedule=1f1b -o /dev/null --timeline "$folder/a.svg" && cat "$folder/a.svg"; rm -r "$folder"
