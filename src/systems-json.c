@@ -371,11 +371,21 @@ nccl_of (const ScSystemWords *words, const ScNodeType *type)
   return g_strcmp0 (type->device->family, "blackwell") == 0 ? NCCL_UNSAID_BLACKWELL : NCCL_UNSAID;
 }
 
+/* Does a rule say itself which card its words stand for? */
+static gboolean
+names_device (const Rule *rule)
+{
+  for (char **set = rule != NULL ? rule->set : NULL; set != NULL && *set != NULL; set++)
+    if (strstr (*set, ".gpu=") != NULL)
+      return TRUE;
+  return FALSE;
+}
+
 /* Nodes of the GPUs that were named, and as many in each. */
 static void
-add_device (const ScSystemWords *words, const ScNodeType *type, GPtrArray *set)
+add_device (const ScSystemWords *words, const Rule *rule, const ScNodeType *type, GPtrArray *set)
 {
-  if (words->device != NULL && !sc_device_is_called (type->device, words->device))
+  if (words->device != NULL && !names_device (rule) && !sc_device_is_called (type->device, words->device))
     g_ptr_array_add (set, g_strdup_printf ("topology.node_types.%s.gpu=\"%s\"", type->name, words->device));
   if (words->whole_nodes && words->nodes > 1 && type->gpus != words->gpus_per_node)
     g_ptr_array_add (set, g_strdup_printf ("topology.node_types.%s.gpus=%u", type->name, words->gpus_per_node));
@@ -406,7 +416,7 @@ sc_systems_find (const ScSystems *systems, const ScSystemWords *words, ScSystem 
   if (base->n_runs == 1 && words->nodes > base->n_nodes)
     g_ptr_array_add (set, g_strdup_printf ("topology.nodes.0.count=%u", words->nodes));
   g_ptr_array_add (set, g_strdup_printf ("topology.collectives=%s", nccl_of (words, type)));
-  add_device (words, type, set);
+  add_device (words, rule, type, set);
   add_all (set, words->set);
   g_auto (GStrv) all = as_strv (set);
   ScTopology *topology = sc_topology_load (name, all, NULL, error);
