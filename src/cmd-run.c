@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "models/forecast.h"
 #include "output.h"
+#include "report-html.h"
 #include "report-memory.h"
 #include "report-timeline.h"
 #include "report-trace.h"
@@ -14,7 +15,7 @@
 typedef struct
 {
   ScInputs inputs;
-  char *format, *output, *timeline, *trace, *schedule_csv, *memory_svg, *detail;
+  char *format, *output, *timeline, *trace, *schedule_csv, *memory_svg, *html, *detail;
   gboolean require_fit, links, memory;
 } RunOptions;
 
@@ -28,6 +29,7 @@ run_options_clear (RunOptions *options)
   g_free (options->trace);
   g_free (options->schedule_csv);
   g_free (options->memory_svg);
+  g_free (options->html);
   g_free (options->detail);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RunOptions, run_options_clear)
@@ -36,7 +38,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RunOptions, run_options_clear)
 static gboolean
 shows_steps (const RunOptions *o)
 {
-  return o->timeline != NULL || o->trace != NULL || o->schedule_csv != NULL || o->memory_svg != NULL || o->memory || o->links;
+  return o->timeline != NULL || o->trace != NULL || o->schedule_csv != NULL || o->memory_svg != NULL || o->html != NULL || o->memory || o->links;
 }
 
 static gboolean
@@ -89,6 +91,8 @@ check_options (const RunOptions *options, const ScReport *report, GError **error
     return sc_cmd_fail_usage ("run", error, "--schedule-csv - would mix with other output, give one of them a file");
   if (is_stdout (options->memory_svg) && (report_on_stdout || is_stdout (options->timeline) || is_stdout (options->trace) || is_stdout (options->schedule_csv)))
     return sc_cmd_fail_usage ("run", error, "--memory-svg - would mix with other output, give one of them a file");
+  if (is_stdout (options->html) && (report_on_stdout || is_stdout (options->timeline) || is_stdout (options->trace) || is_stdout (options->schedule_csv) || is_stdout (options->memory_svg)))
+    return sc_cmd_fail_usage ("run", error, "--html - would mix with other output, give one of them a file");
   if (is_stdout (options->trace) && (report_on_stdout || is_stdout (options->timeline)))
     return sc_cmd_fail_usage ("run", error, "--trace - would mix with the report, give one of them a file");
   return TRUE;
@@ -102,7 +106,7 @@ check_files (const RunOptions *options, int argc, char **argv, GError **error)
   {
     const char *name, *path;
   } outputs[] = { { "--output", options->output }, { "--timeline", options->timeline }, { "--trace", options->trace },
-                { "--schedule-csv", options->schedule_csv }, { "--memory-svg", options->memory_svg } };
+                { "--schedule-csv", options->schedule_csv }, { "--memory-svg", options->memory_svg }, { "--html", options->html } };
   for (guint i = 0; i < G_N_ELEMENTS (outputs); i++)
     {
       const char *path = outputs[i].path;
@@ -125,7 +129,7 @@ check_files (const RunOptions *options, int argc, char **argv, GError **error)
 static gboolean
 check_named_files (const RunOptions *options, const GPtrArray *files, GError **error)
 {
-  const char *const outputs[] = { options->output, options->timeline, options->trace, options->schedule_csv, options->memory_svg };
+  const char *const outputs[] = { options->output, options->timeline, options->trace, options->schedule_csv, options->memory_svg, options->html };
   for (guint i = 0; files != NULL && i < files->len; i++)
     for (guint k = 0; k < G_N_ELEMENTS (outputs); k++)
       if (outputs[k] != NULL && !is_stdout (outputs[k]) && sc_output_is_same (outputs[k], g_ptr_array_index (files, i)))
@@ -152,12 +156,15 @@ write_outputs (const RunOptions *options, const ScReport *report, const ScSummar
   g_autoptr (GString) timeline = g_string_new (NULL);
   g_autoptr (GString) order = g_string_new (NULL);
   g_autoptr (GString) picture = g_string_new (NULL);
+  g_autoptr (GString) page = g_string_new (NULL);
   if (!report->write (summary, text, error))
     return FALSE;
   if (options->memory && report == &sc_report_text)
     sc_report_memory_text (summary, text);
   if (options->memory_svg != NULL)
     sc_report_memory_svg (summary, picture);
+  if (options->html != NULL)
+    sc_report_html (summary, options->inputs.topology_text, options->inputs.workload_text, options->inputs.set, page);
   if (options->schedule_csv != NULL && !sc_schedule_csv_write (summary->orders, order, error))
     return FALSE;
   if (options->timeline != NULL && g_str_has_suffix (options->timeline, ".svg"))
@@ -171,6 +178,8 @@ write_outputs (const RunOptions *options, const ScReport *report, const ScSummar
   if (options->schedule_csv != NULL && !put (options->schedule_csv, order, out, error))
     return FALSE;
   if (options->memory_svg != NULL && !put (options->memory_svg, picture, out, error))
+    return FALSE;
+  if (options->html != NULL && !put (options->html, page, out, error))
     return FALSE;
   if (options->timeline == NULL)
     return TRUE;
@@ -196,6 +205,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     { "memory", 0, 0, G_OPTION_ARG_NONE, &options.memory,
       "Add to the report the memory of the fullest stage over the step, and its largest tensors", NULL },
     { "memory-svg", 0, 0, G_OPTION_ARG_FILENAME, &options.memory_svg, "Draw memory over the step, of the first, the fullest and the last stage", "FILE" },
+    { "html", 0, 0, G_OPTION_ARG_FILENAME, &options.html, "Write one page with all of it: timeline to zoom, time, memory, links, inputs", "FILE" },
     { "links", 0, 0, G_OPTION_ARG_NONE, &options.links,
       "Add to the report how full the links were, and who used them", NULL },
     { "require-fit", 0, 0, G_OPTION_ARG_NONE, &options.require_fit, "Exit with status 1 where memory does not fit",
@@ -222,8 +232,8 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
       return SC_STATUS_DATA;
     }
 
-  const ScForecastOptions how = { .links = options.links, .detail = find_detail (options.detail), .brief = !shows_steps (&options),
-                                  .memory = options.memory || options.memory_svg != NULL ? SC_MEMORY_ALL : SC_MEMORY_FULLEST };
+  const ScForecastOptions how = { .links = options.links || options.html != NULL, .detail = find_detail (options.detail), .brief = !shows_steps (&options),
+                                  .memory = options.memory || options.memory_svg != NULL || options.html != NULL ? SC_MEMORY_ALL : SC_MEMORY_FULLEST };
   g_autoptr (ScSummary) summary = sc_forecast (options.inputs.topology, options.inputs.workload, &how, error);
   if (summary == NULL || !write_outputs (&options, report, summary, out, error))
     return SC_STATUS_INTERNAL;
