@@ -146,6 +146,8 @@ add_plan (const ScSummary *s, cJSON *workload)
   sc_json_add_text (o, "grad_sync", p->grad_sync == SC_GRAD_SYNC_EVERY ? "every" : "last");
   sc_json_add_text (o, "schedule", p->schedule);
   add_unsigned (o, "microbatch_group", p->microbatch_group);
+  if (p->vocab_parallel != SC_VOCAB_ENDS)
+    cJSON_AddStringToObject (o, "vocab_parallel", sc_vocab_name (p->vocab_parallel));
   g_autofree guint *layers = sc_workload_stage_layers (s->workload);
   cJSON *stage_layers = cJSON_AddArrayToObject (o, "stage_layers");
   for (guint i = 0; i < p->pp * p->vpp; i++)

@@ -118,10 +118,29 @@ redistribute (const cJSON *row, cJSON *plan, const cJSON *model)
   put (plan, "stage_layers", array);
 }
 
+/* Methods of sail-sg/VocabularyParallelism.  Its passes over the vocabulary multiply the softmax, cast to the type of gradients, with the weights
+ * (megatron/core/tensor_parallel/vocab_output.py), so gradients are of 16 bits in all its runs; its tables are modules of their own, and not tied; its
+ * scripts leave Megatron-LM's dropout as it is (megatron/training/arguments.py: 0.1). */
 static char *
-read_vocab_method (const cJSON *value, cJSON *plan, cJSON *model G_GNUC_UNUSED)
+read_vocab_method (const cJSON *value, cJSON *plan, cJSON *model)
 {
+  static const struct
+  {
+    const char *words, *method;
+  } methods[] = { { "algorithm 1", "vocab-1" }, { "algorithm 2", "vocab-2" }, { "interlaced", "interlaced" } };
   const char *const text = cJSON_IsString (value) ? value->valuestring : NULL;
+  const char *const dtype = sc_row_text_at (plan, "dtype");
+  if (dtype != NULL && sc_row_at (plan, "grad_dtype") == NULL)
+    put_text (plan, "grad_dtype", dtype);
+  if (text != NULL && sc_row_at (model, "dropout") == NULL)
+    put (model, "dropout", cJSON_CreateNumber (0.1));
+  for (guint i = 0; i < G_N_ELEMENTS (methods); i++)
+    if (has_word (text, methods[i].words))
+      {
+        put_text (plan, "vocab_parallel", methods[i].method);
+        put_bool (model, "tied_embeddings", FALSE);
+        return NULL;
+      }
   if (has_word (text, "sit on the (last|first)"))
     return NULL;
   if (has_word (text, "layers redistributed"))

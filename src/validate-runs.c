@@ -166,7 +166,7 @@ run_states (ScRunResult *run)
     if (g_strcmp0 ((*s)->name, sharding) == 0)
       {
         const ScStateBytes b = sc_sharding_states (*s, sc_optimizer_row (SC_OPTIMIZER_ADAM)->state_bytes, width, width, sc_row_count_at (plan, "dp", 1));
-        run->peak_gib[SC_PEAK_STATES] = params * (b.weights + b.grads + b.optimizer) / GIB;
+        run->peak_gib[SC_PEAK_STATES] = params * (b.weights + b.grads + b.optimizer + b.step) / GIB;
         return;
       }
   run->why = g_strdup (sharding != NULL ? "its sharding is not modelled" : "missing: plan.sharding");

@@ -129,7 +129,7 @@ bubble_of (const ScWorkload *workload, const cJSON *plan, const ScScheduleRun *r
   const cJSON *const profile = sc_row_at (plan, "profiled_ms");
   const ScSchedule *const schedule = sc_schedule_find (run->schedule);
   const guint p = sc_row_count_at (plan, "pp", 1), v = sc_row_count_at (plan, "vpp", 1), n = p * v;
-  const ScScheduleShape shape = { p, v, run->microbatches, p };
+  const ScScheduleShape shape = { p, v, run->microbatches, p, 0 };
   if (schedule == NULL || cJSON_IsArray (sc_row_at (profile, "forward")) || (schedule->refuse != NULL && schedule->refuse (&shape) != NULL))
     return NAN;
   const double times[] = { sc_row_number_at (profile, "forward", 0), sc_row_number_at (profile, "input", sc_row_number_at (profile, "backward", 0)),

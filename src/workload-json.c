@@ -122,6 +122,10 @@ static const ScChoice cp_comms[] = {
   { NULL, 0, FALSE },
 };
 
+static const ScChoice vocabs[] = {
+  { "none", SC_VOCAB_ENDS, FALSE }, { "vocab-1", SC_VOCAB_1, FALSE }, { "vocab-2", SC_VOCAB_2, FALSE }, { "interlaced", SC_VOCAB_INTERLACED, FALSE }, { NULL, 0, FALSE },
+};
+
 static const ScChoice rank_orders[] = {
   { "tp-cp-ep-dp-pp", SC_ORDER_TP_CP_EP_DP_PP, FALSE },
   { "tp-cp-ep-pp-dp", SC_ORDER_TP_CP_EP_PP_DP, FALSE },
@@ -296,6 +300,9 @@ static const ScField plan_fields[] = {
     PLAN (schedule), .help = "Order of the pipeline" },
   { "schedule_csv", SC_FIELD_STRING, .derived = "none", PLAN (schedule_csv),
     .help = "Schedule csv: a file with a row per pipeline rank, cells like 2F0, 0I1, 1W3, 3B2 (stage, pass, micro-batch)" },
+  { "vocab_parallel", SC_FIELD_CHOICE, .choices = vocabs, .fallback = "none", PLAN (vocab_parallel),
+    .help = "All pipeline ranks share out both tables, and their passes stand between those of the schedule (arXiv 2411.05288): with two barriers, with one, "
+            "or with all ranks at once" },
   { "microbatch_group", SC_FIELD_COUNT, .min = 1, .max = 16383, .derived = "pp", PLAN (microbatch_group),
     .help = "Interleaved: micro-batches that a chunk runs before the next one's turn" },
   { "stage_layers", SC_FIELD_OTHER, .derived = "balanced; where they do not divide, the middle stages take one more",

@@ -12,7 +12,7 @@ failed=0
 home ()
 {
   case $1 in
-    megatron-* | sc21-* | gpt3-175b-3d | zero-bubble-* | gpt-7.5b-zero* | olmo-7b-fsdp) echo dgx-a100-superpod ;;
+    megatron-* | sc21-* | gpt3-175b-3d | zero-bubble-* | vocab-* | gpt-7.5b-zero* | olmo-7b-fsdp) echo dgx-a100-superpod ;;
     bloom-176b) echo jean-zay-a100 ;;
     llama3-8b | llama3-8b-128k | llama3-8b-fsdp2 | llama3-70b | mixtral-8x7b) echo dgx-h100-8 ;;
     qwen3-235b) echo azure-nd-h100-v5 ;;

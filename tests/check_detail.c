@@ -58,7 +58,7 @@ forecast (const Row *row, const ScSchedule *schedule, double tp_nic, ScDetail de
 static gboolean
 runs (const ScSchedule *schedule, const Row *row)
 {
-  const ScScheduleShape shape = { row->p, row->v, row->m, row->p };
+  const ScScheduleShape shape = { row->p, row->v, row->m, row->p, 0 };
   if (strcmp (schedule->name, "csv") == 0 || (schedule->exchanges && (row->v > 1) != (strcmp (schedule->name, "interleaved") == 0)))
     return FALSE;
   if (strcmp (schedule->name, "none") == 0 && row->p > 1)

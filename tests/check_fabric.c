@@ -696,6 +696,8 @@ START_TEST (groups_are_as_many_and_as_large_as_the_plan_says)
               case SC_COMM_CP_A2A:
               case SC_COMM_CP_RING:
               case SC_COMM_KV:
+              case SC_COMM_VOCAB:
+              case SC_COMM_VOCAB_SYNC:
               case SC_N_COMMS:
               default: ck_abort ();
               }

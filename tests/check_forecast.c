@@ -445,7 +445,7 @@ START_TEST (earlier_stages_hold_more_activations)
   g_auto (Input) in = input_of (&c);
   g_autoptr (ScSummary) s = forecast (&in, FALSE);
   const ScPlan *const p = &in.workload->plan;
-  const ScScheduleShape shape = { p->pp, p->vpp, s->microbatches, p->microbatch_group };
+  const ScScheduleShape shape = { p->pp, p->vpp, s->microbatches, p->microbatch_group, 0 };
   const ScSchedule *const row = sc_schedule_find (p->schedule);
   const guint layers = in.workload->model.layers / p->pp / p->vpp;
   /* all that full recompute keeps of a layer */

@@ -126,7 +126,7 @@ START_TEST (equal_stages_have_the_bubble_of_the_closed_form)
       for (guint m = 1; m <= 17; m++)
         for (guint g = p; g <= (v > 1 ? MAX (m, p) : p); g += 3)
           {
-            const ScScheduleShape shape = { p, v, m, g };
+            const ScScheduleShape shape = { p, v, m, g, 0 };
             const ScSchedule *const row = p == 1   ? &sc_schedule_none
                                           : v == 1 ? &sc_schedule_1f1b
                                                    : &sc_schedule_interleaved;
@@ -461,7 +461,7 @@ START_TEST (activations_pile_up_with_the_microbatches_in_flight)
   const ScLayerShape shape = sc_layer_shape (w, NULL);
   const guint v = MAX (plan->vpp, 1);
   const double chunk = sc_layer_saved_bytes (&shape) * plan->layers / plan->pp / v;
-  const ScScheduleShape at = { plan->pp, v, plan->microbatches, plan->pp };
+  const ScScheduleShape at = { plan->pp, v, plan->microbatches, plan->pp, 0 };
   ck_assert_double_gt (chunk, 0);
   for (guint32 k = 0; k < r->fold->n_classes; k++)
     {

@@ -368,7 +368,7 @@ static double
 state_total (ScDtype dtype, ScDtype grad, ScSharding sharding, guint d)
 {
   const ScStateBytes s = sc_sharding_states (sc_sharding_row (sharding), 8, dtype, grad, d);
-  return s.weights + s.grads + s.optimizer;
+  return s.weights + s.grads + s.optimizer + s.step;
 }
 
 START_TEST (distributed_optimizer_bytes_equal_megatrons_table)

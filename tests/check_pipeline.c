@@ -24,7 +24,7 @@ static const Pipe pipes[] = { { 2, 1, 4, 1 }, { 4, 1, 8, 1 }, { 4, 2, 8, 1 }, { 
 static gboolean
 refuses (const ScSchedule *row, const Pipe *pipe)
 {
-  const ScScheduleShape shape = { pipe->p, pipe->v, pipe->m, pipe->p };
+  const ScScheduleShape shape = { pipe->p, pipe->v, pipe->m, pipe->p, 0 };
   return pipe->p == 1 || row->refuse (&shape) != NULL;
 }
 

@@ -29,7 +29,7 @@ next_random (guint64 *x)
 static gboolean
 refuses (const ScSchedule *row, const Pipe *pipe)
 {
-  const ScScheduleShape shape = { pipe->p, pipe->v, pipe->m, pipe->p };
+  const ScScheduleShape shape = { pipe->p, pipe->v, pipe->m, pipe->p, 0 };
   return row->refuse (&shape) != NULL;
 }
 
@@ -407,7 +407,7 @@ END_TEST
 START_TEST (folded_and_unfolded_agree)
 {
   const ScSchedule *const row = sc_schedule_all ()[_i];
-  const Pipe pipe = { 4, row->placement == SC_PLACE_LOOP && strcmp (row->name, "interleaved") != 0 && !sc_schedule_find (row->name)->refuse (&(ScScheduleShape) { 4, 1, 8, 4 }) ? 1 : 2, 8 };
+  const Pipe pipe = { 4, row->placement == SC_PLACE_LOOP && strcmp (row->name, "interleaved") != 0 && !sc_schedule_find (row->name)->refuse (&(ScScheduleShape) { 4, 1, 8, 4, 0 }) ? 1 : 2, 8 };
   if (refuses (row, &pipe) || strcmp (row->name, "none") == 0)
     return;
   g_autoptr (ScTopology) t = fix_topology ((FixFabric) { .nodes = 16, .gpus = 1, .nic_latency_s = 1e-5 });

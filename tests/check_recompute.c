@@ -355,7 +355,7 @@ END_TEST
 
 START_TEST (spared_microbatches_are_the_first_of_each_window)
 {
-  const ScScheduleShape shape = { 4, 1, 8, 4 };
+  const ScScheduleShape shape = { 4, 1, 8, 4, 0 };
   g_autoptr (ScOrders) orders = sc_orders_new (&sc_schedule_1f1b, &shape, NULL, NULL);
   const ScPlan plan = { .partial_microbatches = 2 };
   for (guint rank = 0; rank < 4; rank++)
@@ -411,7 +411,7 @@ START_TEST (every_mode_runs_with_every_schedule)
 {
   const ScSchedule *const row = sc_schedule_all ()[_i];
   const guint v = row->placement == SC_PLACE_V || strstr (row->name, "interleaved") != NULL || strstr (row->name, "looped") != NULL ? 2 : 1;
-  const ScScheduleShape shape = { 4, v, 8, 4 };
+  const ScScheduleShape shape = { 4, v, 8, 4, 0 };
   if (row == &sc_schedule_csv || row == &sc_schedule_none || row->refuse (&shape) != NULL)
     return;
   gint64 kept_by_none = 0;

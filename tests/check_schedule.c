@@ -233,7 +233,7 @@ makespan (const ScSchedule *row, const ScScheduleShape *s, const Costs *c)
 static double
 equal_makespan (const ScSchedule *row, guint p, guint v, guint m, double forward, double backward, double latency)
 {
-  const ScScheduleShape s = { p, v, m, p };
+  const ScScheduleShape s = { p, v, m, p, 0 };
   ck_assert_ptr_null (row->refuse (&s));
   Costs c = costs_new (&s, forward, backward, latency);
   const double ret = makespan (row, &s, &c);
@@ -263,8 +263,8 @@ for_each_shape (const ScSchedule *row, ShapeFunc visit)
           {
             if (!all && (ip + v + im + g) % 3 != 0)
               continue;
-            const ScScheduleShape s = { sizes[ip], v, batches[im], g };
-            const ScScheduleShape any = { s.p, v, s.m, 0 };
+            const ScScheduleShape s = { sizes[ip], v, batches[im], g, 0 };
+            const ScScheduleShape any = { s.p, v, s.m, 0, 0 };
             if (row->refuse (&s) != NULL || (g > s.p && row->refuse (&any) == NULL)) /* where the group size means nothing */
               continue;
             visit (row, &s);
@@ -483,7 +483,7 @@ START_TEST (one_microbatch_walks_down_and_up_and_one_rank_just_accumulates)
 {
   for (guint p = 1; p <= 8; p++)
     {
-      const ScScheduleShape s = { p, 1, 1, p };
+      const ScScheduleShape s = { p, 1, 1, p, 0 };
       Costs c = random_costs (&s, p, 0.5);
       double sum = 2 * (p - 1) * 0.5;
       for (guint i = 0; i < p; i++)
@@ -501,17 +501,17 @@ END_TEST
 /* 7.8, 6 */
 START_TEST (interleaved_with_one_chunk_is_refused_not_taken_for_1f1b)
 {
-  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 1, 8, 4 }));
-  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 1, 2, 8, 1 }));
-  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 3, 4 })); /* 7.6: m >= G >= p */
-  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 8, 3 }));
+  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 1, 8, 4, 0 }));
+  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 1, 2, 8, 1, 0 }));
+  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 3, 4, 0 })); /* 7.6: m >= G >= p */
+  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 8, 3, 0 }));
   /* a last group of 2 < 4 */
-  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 10, 4 }));
-  ck_assert_ptr_null (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 10, 6 }));    /* 6 and 4 */
-  ck_assert_ptr_null (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 8, 8 }));
-  ck_assert_ptr_nonnull (sc_schedule_1f1b.refuse (&(ScScheduleShape) { 4, 2, 8, 4 }));
-  ck_assert_ptr_nonnull (sc_schedule_none.refuse (&(ScScheduleShape) { 2, 1, 8, 2 }));
-  ck_assert_ptr_null (sc_schedule_none.refuse (&(ScScheduleShape) { 1, 1, 8, 1 }));
+  ck_assert_ptr_nonnull (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 10, 4, 0 }));
+  ck_assert_ptr_null (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 10, 6, 0 }));    /* 6 and 4 */
+  ck_assert_ptr_null (sc_schedule_interleaved.refuse (&(ScScheduleShape) { 4, 2, 8, 8, 0 }));
+  ck_assert_ptr_nonnull (sc_schedule_1f1b.refuse (&(ScScheduleShape) { 4, 2, 8, 4, 0 }));
+  ck_assert_ptr_nonnull (sc_schedule_none.refuse (&(ScScheduleShape) { 2, 1, 8, 2, 0 }));
+  ck_assert_ptr_null (sc_schedule_none.refuse (&(ScScheduleShape) { 1, 1, 8, 1, 0 }));
 }
 END_TEST
 
@@ -647,7 +647,7 @@ static const Table tables[] = {
 START_TEST (the_explicit_tables_come_out_slot_by_slot)
 {
   const Table *const t = &tables[_i];
-  const ScScheduleShape s = { 4, t->v, 8, 4 };
+  const ScScheduleShape s = { 4, t->v, 8, 4, 0 };
   Costs c = costs_new (&s, 1, 2, 0);
   g_autoptr (Replay) r = replay_new (t->row, &s, &c);
   ck_assert_double_eq (r->makespan, t->makespan);
@@ -676,7 +676,7 @@ END_TEST
 START_TEST (megatrons_example_table_comes_out)
 {
   static const guint microbatch[] = { 0, 1, 2, 0, 1, 2, 3, 4, 3, 4 }, chunk[] = { 0, 0, 0, 1, 1, 1, 0, 0, 1, 1 };
-  const ScScheduleShape s = { 2, 2, 5, 3 };
+  const ScScheduleShape s = { 2, 2, 5, 3, 0 };
   ck_assert_ptr_null (sc_schedule_interleaved.refuse (&s));
   for (guint rank = 0; rank < 2; rank++)
     {
@@ -711,8 +711,8 @@ START_TEST (warm_up_counts_are_megatrons)
   static const guint plain[] = { 3, 2, 1, 0 }, interleaved[] = { 10, 8, 6, 4 }; /* MODELLING 7.2; m = 8, G = 4 */
   for (guint rank = 0; rank < 4; rank++)
     {
-      ck_assert_uint_eq (warm_up_of (&sc_schedule_1f1b, &(ScScheduleShape) { 4, 1, 8, 4 }, rank), plain[rank]);
-      ck_assert_uint_eq (warm_up_of (&sc_schedule_interleaved, &(ScScheduleShape) { 4, 2, 8, 4 }, rank),
+      ck_assert_uint_eq (warm_up_of (&sc_schedule_1f1b, &(ScScheduleShape) { 4, 1, 8, 4, 0 }, rank), plain[rank]);
+      ck_assert_uint_eq (warm_up_of (&sc_schedule_interleaved, &(ScScheduleShape) { 4, 2, 8, 4, 0 }, rank),
                          interleaved[rank]);
     }
 }
@@ -724,8 +724,8 @@ START_TEST (microbatches_in_flight_on_eight_stages)
                      interleaved[] = { 23, 21, 19, 17, 15, 13, 11, 9 }; /* MODELLING 3.7; m = 32 */
   for (guint rank = 0; rank < 8; rank++)
     {
-      ck_assert_uint_eq (sc_schedule_1f1b.in_flight (&(ScScheduleShape) { 8, 1, 32, 8 }, rank), plain[rank]);
-      ck_assert_uint_eq (sc_schedule_interleaved.in_flight (&(ScScheduleShape) { 8, 2, 32, 8 }, rank),
+      ck_assert_uint_eq (sc_schedule_1f1b.in_flight (&(ScScheduleShape) { 8, 1, 32, 8, 0 }, rank), plain[rank]);
+      ck_assert_uint_eq (sc_schedule_interleaved.in_flight (&(ScScheduleShape) { 8, 2, 32, 8, 0 }, rank),
                          interleaved[rank]);
     }
 }
@@ -750,7 +750,7 @@ START_TEST (makespan_and_idle_of_the_cost_sets)
   for (guint i = 0; i < G_N_ELEMENTS (cost_cases); i++)
     for (guint v = 1; v <= 2; v++)
       {
-        const ScScheduleShape s = { cost_cases[i].p, v, cost_cases[i].m, cost_cases[i].p };
+        const ScScheduleShape s = { cost_cases[i].p, v, cost_cases[i].m, cost_cases[i].p, 0 };
         Costs c = costs_new (&s, cost_cases[i].f, cost_cases[i].b, 0);
         g_autoptr (Replay) r = replay_new (v == 1 ? &sc_schedule_1f1b : &sc_schedule_interleaved, &s, &c);
         ck_assert_double_eq (r->makespan, v == 1 ? cost_cases[i].plain : cost_cases[i].interleaved);
@@ -795,7 +795,7 @@ START_TEST (unequal_stages)
   static const struct { double f[4], makespan, gpipe; } cases[] = {
     { { 1, 1, 1, 1.5 }, 45, 45 }, { { 1.5, 1, 1, 1 }, 40.5, 45 }, { { 1.2, 1, 1, 1.5 }, 45.6, 45.6 },
   };
-  const ScScheduleShape s = { 4, 1, 8, 4 };
+  const ScScheduleShape s = { 4, 1, 8, 4, 0 };
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
     {
       Costs c = costs_new (&s, 0, 0, 0);
@@ -817,7 +817,7 @@ START_TEST (gpipe_of_unequal_stages_has_a_closed_form)
   guint64 x = 88172645463325252u;
   for (guint n = 0; n < 2000; n++)
     {
-      const ScScheduleShape s = { 1 + (guint) (next_random (&x) % 8), 1, 1 + (guint) (next_random (&x) % 16), 1 };
+      const ScScheduleShape s = { 1 + (guint) (next_random (&x) % 8), 1, 1 + (guint) (next_random (&x) % 16), 1, 0 };
       Costs c = costs_new (&s, 0, 0, 0);
       double sum = 0, most_forward = 0, most_backward = 0;
       for (guint j = 0; j < s.p; j++)
@@ -871,7 +871,7 @@ START_TEST (one_microbatch_takes_the_sum_or_less_where_backwards_are_split)
   for (guint p = 1; p <= 6; p++)
     for (guint v = 1; v <= 3; v++)
       {
-        const ScScheduleShape s = { p, v, 1, p };
+        const ScScheduleShape s = { p, v, 1, p, 0 };
         if (row->refuse (&s) != NULL)
           continue;
         Costs c = random_costs (&s, p + v, 0.5);
@@ -926,7 +926,7 @@ costs_of (const ScScheduleShape *s, double f, double i, double w)
 START_TEST (the_public_schedulers_results_come_out)
 {
   const guint v = references[_i].row->placement == SC_PLACE_V ? 2 : 1;
-  const ScScheduleShape s = { references[_i].p, v, references[_i].m, references[_i].p };
+  const ScScheduleShape s = { references[_i].p, v, references[_i].m, references[_i].p, 0 };
   Costs c = costs_of (&s, references[_i].f, references[_i].i, references[_i].w);
   g_autoptr (Replay) r = replay_new (references[_i].row, &s, &c);
   double span = 0;
@@ -967,7 +967,7 @@ START_TEST (memory_limits_are_kept_by_share)
       for (guint m = 1; m <= 31; m += 6)
         for (guint64 seed = 0; seed < 8; seed++)
           {
-            const ScScheduleShape s = { p, 1, m, p };
+            const ScScheduleShape s = { p, 1, m, p, 0 };
             Costs c = random_costs (&s, seed, seed % 2 > 0 ? 1 : 0);
             c.held = shares[i];
             g_autoptr (Replay) one = replay_new (&sc_schedule_zb_1p, &s, &c), two = replay_new (&sc_schedule_zb_2p, &s, &c);
@@ -988,7 +988,7 @@ START_TEST (spans_are_those_of_the_replay)
   for (guint p = 2; p <= 6; p += 2)
     for (guint64 seed = 0; seed < 6; seed++)
       {
-        const ScScheduleShape s = { p, row->placement == SC_PLACE_V || strcmp (row->name, "interleaved") == 0 || strcmp (row->name, "looped-bfs") == 0 ? 2 : 1, 2 * p, p };
+        const ScScheduleShape s = { p, row->placement == SC_PLACE_V || strcmp (row->name, "interleaved") == 0 || strcmp (row->name, "looped-bfs") == 0 ? 2 : 1, 2 * p, p, 0 };
         if (row->refuse (&s) != NULL || row->placement == SC_PLACE_BOTH)
           continue;
         Costs c = random_costs (&s, seed, (double) (seed % 3));
@@ -1009,7 +1009,7 @@ START_TEST (memory_limits_are_kept)
     for (guint m = 1; m <= 24; m += 5)
       for (guint64 seed = 0; seed < 8; seed++)
         {
-          const ScScheduleShape s = { p, 1, m, p };
+          const ScScheduleShape s = { p, 1, m, p, 0 };
           Costs c = random_costs (&s, seed, seed % 2 > 0 ? 1 : 0);
           g_autoptr (Replay) one = replay_new (&sc_schedule_zb_1p, &s, &c), two = replay_new (&sc_schedule_zb_2p, &s, &c);
           for (guint rank = 0; rank < p; rank++)
@@ -1069,7 +1069,7 @@ START_TEST (makespan_and_idle_of_split_schedules)
   for (guint n = 0; n < G_N_ELEMENTS (split_cases); n++)
     {
       const guint v = split_cases[n].row->placement == SC_PLACE_V ? 2 : 1;
-      const ScScheduleShape s = { split_cases[n].p, v, split_cases[n].m, split_cases[n].p };
+      const ScScheduleShape s = { split_cases[n].p, v, split_cases[n].m, split_cases[n].p, 0 };
       Costs c = costs_of (&s, split_cases[n].f, split_cases[n].i, split_cases[n].w);
       g_autoptr (Replay) r = replay_new (split_cases[n].row, &s, &c);
       double idle = 0;
@@ -1090,7 +1090,7 @@ END_TEST
 START_TEST (llama3_bubble_ratio)
 {
   /* MODELLING 7.3; arXiv 2407.21783: (PP - 1) / (V M) over the ideal time */
-  ck_assert_double_eq (sc_schedule_interleaved.ideal_bubble (&(ScScheduleShape) { 16, 8, 16, 16 }), 0.1171875);
+  ck_assert_double_eq (sc_schedule_interleaved.ideal_bubble (&(ScScheduleShape) { 16, 8, 16, 16, 0 }), 0.1171875);
 }
 END_TEST
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "schedule-csv.h"
 
-static const ScScheduleShape shapes[] = { { 2, 1, 4, 2 }, { 4, 1, 8, 4 }, { 4, 2, 8, 4 }, { 3, 3, 6, 3 }, { 6, 2, 13, 6 } };
+static const ScScheduleShape shapes[] = { { 2, 1, 4, 2, 0 }, { 4, 1, 8, 4, 0 }, { 4, 2, 8, 4, 0 }, { 3, 3, 6, 3, 0 }, { 6, 2, 13, 6, 0 } };
 
 START_TEST (what_is_written_is_read)
 {

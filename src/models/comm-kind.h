@@ -21,6 +21,8 @@ typedef enum
   SC_COMM_CP_A2A,      /* inside CP: neighbours that share out the heads ... */
   SC_COMM_CP_RING,     /* ... and ranks with the same heads, in a ring */
   SC_COMM_KV,          /* inside TP: ranks that hold the same KV heads */
+  SC_COMM_VOCAB,       /* ranks of one pipeline, which share out the vocabulary */
+  SC_COMM_VOCAB_SYNC,  /* the same ranks, for what all of them wait for on the spot */
   SC_N_COMMS
 } ScCommKind;
 

@@ -62,6 +62,13 @@ loss_in_place (const Pass *p)
   return p->fw->fused_loss && (p->fw->torch_loss || p->fw->loss_in_place);
 }
 
+/* Are tables and loss elsewhere, shared out over the pipeline (layer-vocab.c)? */
+static gboolean
+shares_vocabulary (const Pass *p)
+{
+  return p->plan->vocab_parallel != SC_VOCAB_ENDS;
+}
+
 static double
 vocab_rank (const Pass *p)
 {
@@ -82,6 +89,8 @@ embedding_saved_for_weights (Pass *p, int sign)
 static void
 embedding_saved (Pass *p, int sign)
 {
+  if (shares_vocabulary (p)) /* what was summed is a leaf of autograd's graph, which holds it */
+    sc_pass_end_tensor (p, WAY_IN, sign * sc_pass_rows_bytes (p));
   if (p->model->embedding_norm)
     sc_pass_end_tensor (p, EMBEDDING_NORM_IN, sign * sc_pass_rows_bytes (p));
   if (p->model->dropout > 0)
@@ -92,10 +101,12 @@ void
 sc_embedding_forward (const ScLayerShape *shape, GArray *items)
 {
   Pass p = ends_pass (shape, items, SC_TIME_FORWARD);
-  embedding_saved_for_weights (&p, 1);
+  if (!shares_vocabulary (&p))
+    embedding_saved_for_weights (&p, 1);
   embedding_saved (&p, 1);
   sc_pass_temp (&p, table_full_bytes (&p));
-  sc_pass_operation (&p, "embedding", SC_OP_EMBEDDING, 2 * table_full_bytes (&p), 0);
+  if (!shares_vocabulary (&p))
+    sc_pass_operation (&p, "embedding", SC_OP_EMBEDDING, 2 * table_full_bytes (&p), 0);
   if (p.split)
     {
       sc_pass_elementwise (&p, "embedding mask", table_full_bytes (&p)); /* zeroes the rows of other ranks' tokens */
@@ -139,6 +150,11 @@ embedding_weights (Pass *p)
   const double table = vocab_rank (p) * table_width (p);
   if (p->model->positions == SC_POSITIONS_LEARNED)
     sc_pass_reduction (p, "positions gradient", sc_pass_rows_bytes (p));
+  if (shares_vocabulary (p))
+    {
+      sc_pass_temp (p, -sc_pass_rows_bytes (p)); /* handed to all */
+      return;
+    }
   if (has_ways (p))
     {
       sc_pass_temp (p, table_rows_bytes (p));
@@ -169,7 +185,8 @@ sc_embedding_backward (const ScLayerShape *shape, GArray *items)
   Pass p = ends_pass (shape, items, SC_TIME_BACKWARD);
   embedding_input (&p);
   embedding_weights (&p);
-  embedding_saved_for_weights (&p, -1);
+  if (!shares_vocabulary (&p))
+    embedding_saved_for_weights (&p, -1);
   embedding_saved (&p, -1);
 }
 
@@ -186,7 +203,8 @@ sc_embedding_backward_weight (const ScLayerShape *shape, GArray *items)
 {
   Pass p = ends_pass (shape, items, SC_TIME_WEIGHT);
   embedding_weights (&p);
-  embedding_saved_for_weights (&p, -1);
+  if (!shares_vocabulary (&p))
+    embedding_saved_for_weights (&p, -1);
 }
 
 /* The input of the logits is saved for the weights; for the gradient that is handed on, with @sign 1 or gone with -1, the input of the
@@ -309,6 +327,14 @@ sc_head_forward (const ScLayerShape *shape, GArray *items)
   const double width = vocab_rank (&p);
   const double n = p.t * width;
   head_saved (&p, 1);
+  if (shares_vocabulary (&p))
+    {
+      sc_pass_temp (&p, sc_pass_rows_bytes (&p));
+      if (!p.model->no_final_norm)
+        sc_pass_norm_forward (&p, "final norm");
+      sc_pass_temp (&p, -sc_pass_rows_bytes (&p)); /* handed to all */
+      return;
+    }
   sc_pass_end_tensor (&p, LOGITS_IN, table_rows_bytes (&p));
   if (!p.model->no_final_norm)
     sc_pass_norm_forward (&p, "final norm");
@@ -380,15 +406,23 @@ head_backward (const ScLayerShape *shape, Part part, GArray *items)
   p.part = part;
   const double width = vocab_rank (&p);
   const double n = p.t * width;
-  if (p.fw->torch_loss || p.fw->loss_in_place)
-    torch_loss_backward (&p, n);
+  if (shares_vocabulary (&p))
+    {
+      sc_pass_temp (&p, sc_pass_rows_bytes (&p));
+      sc_pass_elementwise (&p, "times the gradient of the loss", 2 * sc_pass_rows_bytes (&p));
+    }
   else
-    loss_backward (&p, n);
-  if (part == PART_WHOLE)
-    logits_bias_gradient (&p, n);
-  sc_pass_column_backward_from (&p, &linear_head, table_width (&p), width);
-  if (part == PART_WHOLE)
-    sc_pass_end_tensor (&p, logits_gradient (&p), -p.e * n);
+    {
+      if (p.fw->torch_loss || p.fw->loss_in_place)
+        torch_loss_backward (&p, n);
+      else
+        loss_backward (&p, n);
+      if (part == PART_WHOLE)
+        logits_bias_gradient (&p, n);
+      sc_pass_column_backward_from (&p, &linear_head, table_width (&p), width);
+      if (part == PART_WHOLE)
+        sc_pass_end_tensor (&p, logits_gradient (&p), -p.e * n);
+    }
   if (has_ways (&p))
     {
       sc_pass_temp (&p, sc_pass_rows_bytes (&p));
@@ -404,7 +438,7 @@ head_backward (const ScLayerShape *shape, Part part, GArray *items)
     }
   sc_pass_temp (&p, -sc_pass_rows_bytes (&p)); /* the gradient of the input: handed on */
   head_saved (&p, -1);
-  if (part == PART_WHOLE)
+  if (part == PART_WHOLE && !shares_vocabulary (&p))
     sc_pass_end_tensor (&p, LOGITS_IN, -table_rows_bytes (&p));
 }
 
@@ -426,6 +460,8 @@ sc_head_backward_weight (const ScLayerShape *shape, GArray *items)
   Pass p = ends_pass (shape, items, SC_TIME_WEIGHT);
   p.part = PART_WEIGHT;
   const double width = vocab_rank (&p);
+  if (shares_vocabulary (&p))
+    return;
   logits_bias_gradient (&p, p.t * width);
   sc_pass_column_weights_from (&p, &linear_head, table_width (&p), width);
   sc_pass_end_tensor (&p, logits_gradient (&p), -p.e * p.t * width);

@@ -105,6 +105,9 @@ void sc_mtp_backward (const ScLayerShape *shape, GArray *items);
 void sc_mtp_backward_input (const ScLayerShape *shape, GArray *items);
 void sc_mtp_backward_weight (const ScLayerShape *shape, GArray *items);
 
+/* A pass over this rank's part of a vocabulary that the ranks of a pipeline share out: SC_PASS_TABLE ... */
+void sc_vocab_list (const ScLayerShape *shape, ScPass pass, GArray *items);
+
 /* Casts of @params weights of linear layers, once a step. */
 void sc_weights_cast (const ScLayerShape *shape, double params, GArray *items);
 

@@ -7,7 +7,7 @@
 const char *
 sc_comm_kind_name (ScCommKind kind)
 {
-  static const char *const names[] = { "tp", "dp", "pp-forward", "pp-backward", "embedding", "world", "cp", "ep", "etp", "expert-dp", "shard", "replica", "cp-a2a", "cp-ring", "kv" };
+  static const char *const names[] = { "tp", "dp", "pp-forward", "pp-backward", "embedding", "world", "cp", "ep", "etp", "expert-dp", "shard", "replica", "cp-a2a", "cp-ring", "kv", "vocab", "vocab-sync" };
   G_STATIC_ASSERT (G_N_ELEMENTS (names) == SC_N_COMMS);
   return names[kind];
 }
@@ -171,10 +171,25 @@ static void
 build_embedding (Builder *b, const ScModel *model)
 {
   const ScPlan *const p = b->plan;
-  for (guint dp = 0; (model->tied_embeddings || model->mtp_layers > 0) && !sc_plan_ends_meet (p) && dp < p->dp; dp++)
+  const gboolean copies = (model->tied_embeddings || model->mtp_layers > 0) && p->vocab_parallel == SC_VOCAB_ENDS;
+  for (guint dp = 0; copies && !sc_plan_ends_meet (p) && dp < p->dp; dp++)
     for (guint cp = 0; cp < p->cp; cp++)
       for (guint tp = 0; tp < p->tp; tp++)
         comm_pair (b, SC_COMM_EMBEDDING, 0, (ScCoord) { tp, cp, dp, 0 }, (ScCoord) { tp, cp, dp, p->pp - 1 });
+}
+
+static void
+build_vocab (Builder *b, ScCommKind kind)
+{
+  const ScPlan *const p = b->plan;
+  for (guint dp = 0; dp < p->dp; dp++)
+    for (guint cp = 0; cp < p->cp; cp++)
+      for (guint tp = 0; tp < p->tp; tp++)
+        {
+          comm_begin (b, kind, 0);
+          for (guint pp = 0; pp < p->pp; pp++)
+            comm_member (b, (ScCoord) { tp, cp, dp, pp });
+        }
 }
 
 static void
@@ -219,6 +234,10 @@ sc_layout_new (const ScWorkload *workload)
     }
   if (p->tp > workload->model.kv_heads)
     build_regular (&b, SC_COMM_KV, 1, p->tp / workload->model.kv_heads);
+  if (p->vocab_parallel != SC_VOCAB_ENDS)
+    build_vocab (&b, SC_COMM_VOCAB);
+  if (p->vocab_parallel == SC_VOCAB_INTERLACED)
+    build_vocab (&b, SC_COMM_VOCAB_SYNC);
   l->n_comms = b.comms->len;
   l->n_members = b.members->len;
   l->comms = (ScComm *) (gpointer) g_array_free (b.comms, FALSE);

@@ -15,7 +15,7 @@ typedef struct
 typedef struct
 {
   ScCommKind kind;
-  guint32 stage;  /* of its members; of the sender for PP_*; 0 for EMBEDDING and WORLD */
+  guint32 stage;  /* of its members; of the sender for PP_*; 0 for EMBEDDING, VOCAB and WORLD */
   guint32 first;  /* its members: ScLayout.members[first .. first + n), ranks in order; PP_*: sender, receiver */
   guint32 n;
 } ScComm;

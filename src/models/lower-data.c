@@ -3,13 +3,21 @@
 #include "models/lower-parts.h"
 #include "models/model.h"
 
+guint64
+sc_lower_embedding_params (const ScWorkload *workload)
+{
+  const ScModel *const m = &workload->model;
+  const guint64 params = sc_model_embedding_params_rank (m, workload->seq, workload->plan.tp);
+  return workload->plan.vocab_parallel == SC_VOCAB_ENDS ? params : params - (guint64) m->vocab * m->hidden; /* positions */
+}
+
 /* The last stage holds the output matrix: its own, or, where the first stage is elsewhere, a copy of the tied one. */
 guint64
 sc_lower_head_params (const ScWorkload *workload)
 {
   const ScModel *const m = &workload->model;
   const gboolean apart = !sc_plan_ends_meet (&workload->plan);
-  guint64 params = sc_model_head_params_rank (m, workload->plan.tp, !m->tied_embeddings || apart);
+  guint64 params = sc_model_head_params_rank (m, workload->plan.tp, workload->plan.vocab_parallel == SC_VOCAB_ENDS && (!m->tied_embeddings || apart));
   if (m->mtp_layers > 0 && apart && !m->tied_embeddings) /* a copy of the embedding's table */
     params += sc_model_embedding_params_rank (m, workload->seq, workload->plan.tp);
   return params + sc_model_mtp_params_rank (m, workload->plan.tp);
@@ -60,12 +68,13 @@ guint64
 sc_lower_unit_params (const Lower *l, guint chunk, guint unit, gboolean experts)
 {
   const ScWorkload *const w = l->in->workload;
+  const guint64 shared = chunk == 0 && unit == 0 && !experts ? sc_lower_vocab_params (w) : 0; /* with the unit whose gradients come last */
   guint layer;
   if (unit_layer (l, chunk, unit, &layer))
-    return experts ? sc_lower_layer_experts (w, layer) : sc_lower_layer_params (w, layer);
+    return shared + (experts ? sc_lower_layer_experts (w, layer) : sc_lower_layer_params (w, layer));
   if (layer == 0)
-    return experts ? 0 : sc_model_embedding_params_rank (&w->model, w->seq, l->plan->tp);
-  return experts ? sc_lower_head_experts (w) : sc_lower_head_params (w);
+    return shared + (experts ? 0 : sc_lower_embedding_params (w));
+  return shared + (experts ? sc_lower_head_experts (w) : sc_lower_head_params (w));
 }
 
 const Priced *

@@ -124,7 +124,9 @@ list_tensors (const Lower *l, double params, double expert_params, GArray *dense
   for (guint chunk = 0; chunk < sc_plan_chunks (l->plan); chunk++)
     {
       const guint j = sc_plan_stage (l->plan, l->at.pp, chunk), first = sc_stage_first_layer (l->in->sizes, j);
-      const double table = (double) sc_model_embedding_params_rank (&w->model, w->seq, l->plan->tp);
+      const double table = (double) sc_lower_embedding_params (w), shared = (double) sc_lower_vocab_params (w);
+      if (shared > 0 && chunk == 0)
+        g_array_append_val (dense, shared);
       if (j == 0)
         g_array_append_val (dense, table);
       for (guint i = first; i < first + l->in->sizes->layers[j]; i++)
@@ -174,8 +176,8 @@ add_shard (const GArray *tensors, guint ranks, double bytes, GArray *parts)
     }
 }
 
-/* Weights are made one by one, then copied into a buffer, behind which that of their gradients is made, and let go; behind that fp32 copies of what the rank
- * owns.  Moments come with the first step. (Megatron-LM core/distributed/param_and_grad_buffer.py, core/optimizer/distrib_optimizer.py) */
+/* Weights are made one by one, then, where the optimizer is shared out, copied into a buffer, and let go behind that of their gradients; behind that fp32
+ * copies of what the rank owns.  Moments come with the first step. (Megatron-LM core/distributed/param_and_grad_buffer.py, core/optimizer/distrib_optimizer.py) */
 gboolean
 sc_lower_put_states_by_tensor (Lower *l, ScStateBytes each, ScStateBytes expert)
 {
@@ -202,11 +204,29 @@ sc_lower_put_states_by_tensor (Lower *l, ScStateBytes each, ScStateBytes expert)
   for (guint i = 0; i < moments->len; i++)
     g_array_index (moments, double, i) /= 2;
   sc_lower_put_state_parts (l, SC_TAPE_STATE, SC_MEM_WEIGHTS, made, 1, "weights, as they are made");
-  sc_lower_put_state_parts (l, SC_TAPE_STATE, SC_MEM_WEIGHTS, weights, 1, "weights");
+  if (l->sharding->optimizer)
+    sc_lower_put_state_parts (l, SC_TAPE_STATE, SC_MEM_WEIGHTS, weights, 1, "weights");
   sc_lower_put_state_parts (l, SC_TAPE_STATE, SC_MEM_GRADS, grads, 1, "gradients");
-  sc_lower_put_state_parts (l, SC_TAPE_STATE, SC_MEM_WEIGHTS, made, -1, "weights, as they are made");
+  if (l->sharding->optimizer)
+    sc_lower_put_state_parts (l, SC_TAPE_STATE, SC_MEM_WEIGHTS, made, -1, "weights, as they are made");
   sc_lower_put_state_parts (l, SC_TAPE_STATE, SC_MEM_OPTIMIZER, copies, 1, "weights in fp32");
   sc_lower_put_state_parts (l, SC_TAPE_LAZY, SC_MEM_OPTIMIZER, moments, 1, "optimizer states");
   sc_lower_put_state_parts (l, SC_TAPE_LAZY, SC_MEM_OPTIMIZER, moments, 1, "optimizer states");
   return TRUE;
+}
+
+void
+sc_lower_put_step_copies (Lower *l, double sign)
+{
+  const ScPlan *const p = l->plan;
+  const guint ranks = sc_plan_shard_ranks (p), expert_ranks = sc_plan_expert_data_ranks (p);
+  const double each = sc_sharding_states (l->sharding, 0, p->dtype, p->grad_dtype, 1).step;
+  if (each == 0 || sc_lower_offloads_optimizer (l))
+    return;
+  g_autoptr (GArray) dense = doubles (), experts = doubles (), copies = doubles ();
+  list_tensors (l, (double) l->in->sizes->params[l->at.pp], (double) l->in->sizes->experts[l->at.pp], dense, experts);
+  add_shard (dense, l->sharding->optimizer ? ranks : 1, each, copies);
+  add_shard (experts, l->sharding->optimizer ? expert_ranks : 1, each, copies);
+  for (guint i = 0; i < copies->len; i++)
+    sc_lower_put_tensor (l, SC_STREAM_COMPUTE, SC_MEM_OPTIMIZER, sign * g_array_index (copies, double, i), sign > 0 ? "gradient in fp32" : NULL);
 }

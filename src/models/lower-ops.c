@@ -181,6 +181,9 @@ sc_lower_price_index (Lower *l, const ScDevice *device, double speed, double hos
       p.embedding[pass] = sc_lower_price_list (l, s->embedding.pass[pass], device, speed, host_factor, factor);
       p.head[pass] = sc_lower_price_list (l, s->head.pass[pass], device, speed, host_factor, factor);
     }
+  for (guint i = 0; i < G_N_ELEMENTS (p.vocab); i++)
+    if (s->vocab[i] != NULL)
+      p.vocab[i] = sc_lower_price_list (l, s->vocab[i], device, speed, host_factor, factor);
   p.rebuild = g_new0 (Priced, s->kinds->n);
   for (guint k = 0; k < s->kinds->n; k++)
     if (s->layers[k].rebuild != NULL)
@@ -220,6 +223,8 @@ sc_lower_prices_clear (gpointer data)
       g_free (p->embedding[pass].items);
       g_free (p->head[pass].items);
     }
+  for (guint i = 0; i < G_N_ELEMENTS (p->vocab); i++)
+    g_free (p->vocab[i].items);
 }
 
 guint
@@ -273,6 +278,8 @@ sc_lower_comm_time (ScCommKind kind)
       return SC_TIME_COMM_EP;
     case SC_COMM_PP_FORWARD:
     case SC_COMM_PP_BACKWARD:
+    case SC_COMM_VOCAB:
+    case SC_COMM_VOCAB_SYNC:
       return SC_TIME_COMM_PP;
     case SC_COMM_DP:
     case SC_COMM_EXPERT_DP:
@@ -376,7 +383,7 @@ call_of (Lower *l, guint32 comm_id, ScCollKind kind, double bytes, gboolean buff
   sc_collective_time (&choice, kind, shape, bytes, &bound);
   const ScTimeKind tag = sc_lower_comm_time (comm->kind);
   const KnownCall known = { kind, buffers, bytes, l->p->calls->len };
-  const gboolean across = l->plan->pp > 1 && (comm->kind == SC_COMM_WORLD || comm->kind == SC_COMM_EMBEDDING);
+  const gboolean across = l->plan->pp > 1 && (comm->kind == SC_COMM_WORLD || comm->kind == SC_COMM_EMBEDDING || comm->kind == SC_COMM_VOCAB || comm->kind == SC_COMM_VOCAB_SYNC);
   if (in->blocks > 0 && walk != NULL)
     {
       const ScTime launch = sc_time_from_s (kind == SC_COLL_SEND ? 0 : shape->launch_s);
@@ -446,6 +453,8 @@ sc_lower_item_call (Lower *l, const PricedItem *item)
 ScStreamKind
 sc_lower_stream_beside (ScCommKind comm)
 {
+  if (comm == SC_COMM_VOCAB)
+    return SC_STREAM_VOCAB;
   const gboolean context = comm == SC_COMM_CP || comm == SC_COMM_CP_A2A || comm == SC_COMM_CP_RING;
   return context ? SC_STREAM_CP : comm == SC_COMM_EP || comm == SC_COMM_ETP ? SC_STREAM_EP : SC_STREAM_TP;
 }

@@ -45,6 +45,7 @@ typedef struct
   guint   n_layers;     /* of them */
   Priced *rebuild;      /* [kinds], where they have it */
   Priced  embedding[SC_N_PASSES], head[SC_N_PASSES]; /* by ScPass */
+  Priced  vocab[SC_N_SLOT_PASSES - SC_N_PASSES];
 } Prices;
 
 typedef struct
@@ -55,6 +56,7 @@ typedef struct
   guint32 call;
 } KnownCall;
 
+typedef struct _LowerVocab LowerVocab; /* lower-vocab.c */
 typedef struct _Merged Merged; /* lower-merge.c: a pass as few ops */
 
 /* Parameters that are reduced (and gathered) together: units of one chunk, from the last one back. */
@@ -123,6 +125,7 @@ typedef struct Lower
   double   born_bytes;
   GPtrArray *waiting;       /* GArray of ScItem, or NULL: [chunks * SC_N_PASSES] gradients that wait for the end of their pass, gone; as they are asked for */
   gpointer shard;           /* what the strategy keeps */
+  LowerVocab *vocab;        /* the vocabulary is shared out; else NULL */
   guint    away;            /* lower-activations.c: layers whose saved tensors are on the host ... */
   guint32  trip;            /* ... and the event behind the copy that is on its way, or SC_NONE */
   ScTape  *tape;            /* of the class's stage, where it is the first of them; else NULL */
@@ -195,6 +198,8 @@ guint32 sc_lower_read_ns (const Lower *l);   /* host time of reading what the GP
 void sc_lower_put_kept (Lower *l);
 /* The states of a strategy that keeps whole weights, tensor by tensor in the order in which they are made; bytes of each parameter.  FALSE: that is not
  * known of the framework, or of the plan. */
+/* Copies of 16-bit gradients in fp32, on which the step is taken, born or (@sign -1) gone. */
+void sc_lower_put_step_copies (Lower *l, double sign);
 gboolean sc_lower_put_states_by_tensor (Lower *l, ScStateBytes each, ScStateBytes expert);
 
 /* lower-merge.c: passes as few ops */
@@ -213,6 +218,7 @@ void sc_lower_put_pair (Lower *l, const ScSlot *first, const ScSlot *second);
 /* lower-data.c: data parallelism, as Lower.sharding has it */
 guint64 sc_lower_layer_params (const ScWorkload *workload, guint layer);  /* that one rank holds, but routed experts ... */
 guint64 sc_lower_layer_experts (const ScWorkload *workload, guint layer); /* ... and those */
+guint64 sc_lower_embedding_params (const ScWorkload *workload); /* of the first stage */
 guint64 sc_lower_head_params (const ScWorkload *workload); /* with modules that predict further tokens, but their routed experts ... */
 guint64 sc_lower_head_experts (const ScWorkload *workload); /* ... and those */
 guint sc_lower_n_units (const Lower *l, guint chunk);
@@ -257,6 +263,15 @@ void sc_bucket_after_slot (Lower *l, const ScSlot *slot, gboolean last);
 void sc_lower_put_reduce_chunk (Lower *l, guint chunk);
 void sc_lower_put_gathers (Lower *l, guint chunk, guint n);
 gboolean sc_lower_gathers_ahead (const Lower *l);
+
+/* lower-vocab.c: a vocabulary that the pipeline's ranks share out */
+void sc_lower_vocab_begin (Lower *l); /* before the slots of a class */
+void sc_lower_vocab_end (Lower *l);
+void sc_lower_put_broadcast (Lower *l, const ScSlot *slot);
+void sc_lower_put_sum (Lower *l, const ScSlot *slot);
+void sc_lower_put_vocab_slot (Lower *l, const ScSlot *slot);
+void sc_lower_vocab_before (Lower *l, const ScSlot *slot);
+guint64 sc_lower_vocab_params (const ScWorkload *workload); /* that each rank holds of both tables; 0: it is not shared out */
 
 /* lower-pipeline.c: the schedule */
 void sc_lower_put_slots (Lower *l);

@@ -195,8 +195,14 @@ put_slot (Lower *l, const ScSlot *slot, gboolean last)
   guint rank;
   if (l->marks != NULL)
     put_mark (l);
+  if (sc_pass_of_vocabulary (slot->pass))
+    {
+      sc_lower_put_vocab_slot (l, slot);
+      return;
+    }
   sc_lower_enter_slot (l, slot);
   sc_lower_tape_mark (l, SC_TAPE_MARK);
+  sc_lower_vocab_before (l, slot);
   if (sc_orders_hands_on (l->orders, l->at.pp, slot, FALSE, &rank))
     sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, -l->in->items->tensor_bytes);
   if (slot->pass == SC_PASS_FORWARD)
@@ -336,7 +342,7 @@ put_group (Lower *l, const ScSlot *group, guint n, guint at, const guint *last)
 {
   guint rank;
   gboolean hooks = FALSE; /* between layers */
-  for (guint i = 0; i < n; i++)
+  for (guint i = 0; i < n && !sc_pass_of_vocabulary (group->pass); i++)
     hooks |= sc_lower_by_units (l, &group[i], at + i == last[group[i].chunk]);
   if (n != 2 || hooks || l->plan->ep == 1)
     {
@@ -379,6 +385,12 @@ put_actions (Lower *l, const GArray *slots, const guint *last)
         case SC_ACTION_RECEIVE:
           ready[action->slot] = put_transfer (l, group, FALSE, !l->plan->overlap_p2p, host);
           break;
+        case SC_ACTION_BROADCAST:
+          sc_lower_put_broadcast (l, group);
+          break;
+        case SC_ACTION_SUM:
+          sc_lower_put_sum (l, group);
+          break;
         case SC_ACTION_RUN:
           for (guint i = 0; i < action->n; i++)
             if (receives (l, &group[i]))
@@ -412,7 +424,7 @@ sc_lower_put_slots (Lower *l)
   for (guint n = 0; n < slots->len; n++)
     if (all[n].pass == SC_PASS_FORWARD)
       forward[n_forward++] = &all[n];
-    else
+    else if (!sc_pass_of_vocabulary (all[n].pass))
       {
         last[all[n].chunk] = n;
         last_backward[all[n].chunk] = n_backward;

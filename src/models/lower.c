@@ -112,6 +112,8 @@ sc_step_items_new (const ScWorkload *workload)
   list_passes (&shape, embedding, &s->embedding);
   list_passes (&shape, head, &s->head);
   add_mtp (&last, &s->head);
+  for (guint i = 0; i < G_N_ELEMENTS (s->vocab) && workload->plan.vocab_parallel != SC_VOCAB_ENDS; i++)
+    sc_vocab_list (&shape, (ScPass) (SC_N_PASSES + i), s->vocab[i] = item_list ());
   for (guint k = 0; k < s->kinds->n && sc_lower_offloads_activations (&workload->plan); k++)
     for (guint i = 0; i < 2; i++)
       s->layers[k].away[i] = list_saved (s->layers[k].pass[SC_PASS_FORWARD], i == 0 ? -1 : 1);
@@ -166,6 +168,8 @@ sc_step_items_free (ScStepItems *s)
     clear_passes (&s->layers[k]);
   clear_passes (&s->embedding);
   clear_passes (&s->head);
+  for (guint i = 0; i < G_N_ELEMENTS (s->vocab); i++)
+    g_clear_pointer (&s->vocab[i], g_array_unref);
   g_free (s->layers);
   sc_layer_kinds_free (s->kinds);
   g_free (s);
@@ -184,12 +188,13 @@ ScStageSizes *
 sc_stage_sizes_new (const ScWorkload *workload)
 {
   const ScPlan *const p = &workload->plan;
-  const ScModel *const m = &workload->model;
   ScStageSizes *const s = g_new0 (ScStageSizes, 1);
   s->n_virtual = p->pp * p->vpp;
   s->layers = sc_workload_stage_layers (workload);
   s->params = g_new0 (guint64, p->pp);
   s->experts = g_new0 (guint64, p->pp);
+  for (guint rank = 0; rank < p->pp; rank++)
+    s->params[rank] = sc_lower_vocab_params (workload);
   for (guint rank = 0; rank < p->pp; rank++)
     for (guint chunk = 0; chunk < sc_plan_chunks (p); chunk++)
       {
@@ -200,7 +205,7 @@ sc_stage_sizes_new (const ScWorkload *workload)
             s->experts[rank] += sc_lower_layer_experts (workload, i);
           }
         if (j == 0)
-          s->params[rank] += sc_model_embedding_params_rank (m, workload->seq, p->tp);
+          s->params[rank] += sc_lower_embedding_params (workload);
         if (j == s->n_virtual - 1)
           {
             s->params[rank] += sc_lower_head_params (workload);
@@ -322,6 +327,7 @@ put_finish (Lower *l)
   sc_optimizer_step (&shape, l->sharding->grads ? owned : held, owned, matrices, items);
   Priced priced = sc_lower_price_list (l, items, l->price->device, l->price->speed, l->price->host_factor, 1);
   sc_lower_tape_mark (l, SC_TAPE_OPTIMIZER);
+  sc_lower_put_step_copies (l, 1);
   sc_lower_tape_list (l, &priced, 0, G_MAXUINT);
   const guint32 world = sc_layout_comm_of (layout, l->rank, SC_COMM_WORLD, FALSE);
   gboolean norm_known = world == SC_NONE || l->plan->post_validation;
@@ -345,6 +351,7 @@ put_finish (Lower *l)
   for (guint g = 0; g < SC_N_GRADES; g++)
     l->grade_ps[g] += priced.grade_ps[g];
   g_free (priced.items);
+  sc_lower_put_step_copies (l, -1);
   if (sc_lower_offloads_optimizer (l))
     sc_lower_put_host_step (l, owned);
   sc_lower_after_optimizer (l);
@@ -535,7 +542,9 @@ make_orders (Lower *l)
                                       .held = sc_step_items_held (l->in->items) };
       l->orders = sc_orders_new (row, &shape, &known, NULL);
     }
-  l->actions = row->exchanges ? NULL : sc_orders_actions (l->orders, NULL);
+  if (l->plan->vocab_parallel != SC_VOCAB_ENDS && !sc_orders_add_vocabulary (l->orders, l->plan->vocab_parallel))
+    g_assert_not_reached (); /* orders of our own replay */
+  l->actions = row->exchanges && l->orders->vocab == SC_VOCAB_ENDS ? NULL : sc_orders_actions (l->orders, NULL);
 }
 
 static void
@@ -565,7 +574,9 @@ lower_class (Lower *l, guint32 class_id, GPtrArray *tapes)
   sc_lower_tape_mark (l, SC_TAPE_MARK);
   sc_lower_data_begin (l);
   sc_lower_activations_begin (l);
+  sc_lower_vocab_begin (l);
   sc_lower_put_slots (l);
+  sc_lower_vocab_end (l);
   put_finish (l);
   put_weight_casts (l);
   sc_lower_data_end (l);
@@ -702,6 +713,9 @@ sc_lower_estimate (const ScLowerInput *in)
   for (guint k = 0; k < s->kinds->n; k++)
     layer[k] = estimate_unit (in, &s->layers[k]);
   const double boundary = p->pp > 1 ? 26 : 0; /* two sends, two receives, with their events and buffers */
+  double vocabulary = 0; /* of one micro-batch on each rank */
+  for (guint i = 0; i < G_N_ELEMENTS (s->vocab); i++)
+    vocabulary += s->vocab[i] != NULL ? estimate_pass (s->vocab[i]) + 12 : 0;
   double ops = 0;
   for (guint32 k = 0; k < in->fold->n_classes; k++)
     {
@@ -715,7 +729,7 @@ sc_lower_estimate (const ScLowerInput *in)
             each += layer[s->kinds->of_layer[i]];
           each += whole + boundary + (stage == 0 ? embedding : 0) + (stage == in->sizes->n_virtual - 1 ? head : 0);
         }
-      ops += each * sc_workload_microbatches (in->workload) * p->vpp / sc_plan_chunks (p) + estimate_gathers (in, rank) + estimate_buckets (in, rank);
+      ops += (each * p->vpp / sc_plan_chunks (p) + vocabulary) * sc_workload_microbatches (in->workload) + estimate_gathers (in, rank) + estimate_buckets (in, rank);
     }
   return ops;
 }

@@ -25,6 +25,7 @@ typedef struct
   ScLayerKinds *kinds;
   ScPassItems  *layers;  /* [kinds->n] */
   ScPassItems   embedding, head;
+  GArray *vocab[SC_N_SLOT_PASSES - SC_N_PASSES]; /* of a vocabulary that the pipeline's ranks share out; else NULL */
   double  boundary_bytes; /* that one rank sends for one stage boundary tensor */
   double  tensor_bytes;   /* of that tensor in one rank's memory */
 } ScStepItems;

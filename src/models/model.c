@@ -417,6 +417,6 @@ sc_state_bytes (double moments, ScDtype dtype, ScDtype grad_dtype, gboolean fp32
   if (dtype != SC_DTYPE_FP32)
     states.optimizer += 4; /* fp32 master weights */
   if (grad_dtype != SC_DTYPE_FP32 && copies_grads)
-    states.optimizer += 4;
+    states.step = 4;
   return states;
 }

@@ -50,7 +50,7 @@ double sc_model_logits_flops (const ScModel *model, guint seq);
 double sc_model_train_flops (const ScModel *model, guint seq, double sequences, ScFlopsConvention convention);
 
 /* Bytes per parameter of the model states, nothing of them shared out (MODELLING 3.2).  @fp32_weights: the weights are fp32, with
- * fp32 gradients and no copy in the optimizer; @copies_grads: the optimizer makes a copy of 16-bit gradients in fp32.  @moments: what the
+ * fp32 gradients and no copy in the optimizer; @copies_grads: the optimizer makes a copy of 16-bit gradients in fp32 (step), and lets go of it with them.  @moments: what the
  * optimizer keeps besides (models/optimizer.h; Adam 8). */
-typedef struct { double weights, grads, optimizer; } ScStateBytes;
+typedef struct { double weights, grads, optimizer, step; } ScStateBytes;
 ScStateBytes sc_state_bytes (double moments, ScDtype dtype, ScDtype grad_dtype, gboolean fp32_weights, gboolean copies_grads);

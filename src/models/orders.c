@@ -20,6 +20,7 @@ ScOrders *
 sc_orders_copy (const ScOrders *from)
 {
   ScOrders *const o = sc_orders_empty (from->placement, from->p, from->v, from->m);
+  o->vocab = from->vocab;
   for (guint rank = 0; rank < o->p; rank++)
     g_array_append_vals (o->ranks[rank], from->ranks[rank]->data, from->ranks[rank]->len);
   return o;
@@ -68,8 +69,11 @@ sc_orders_split (const ScOrders *o)
 {
   for (guint rank = 0; rank < o->p; rank++)
     for (guint i = 0; i < o->ranks[rank]->len; i++)
-      if (g_array_index (o->ranks[rank], ScSlot, i).pass >= SC_PASS_INPUT)
-        return TRUE;
+      {
+        const guint pass = g_array_index (o->ranks[rank], ScSlot, i).pass;
+        if (pass == SC_PASS_INPUT || pass == SC_PASS_WEIGHT)
+          return TRUE;
+      }
   return FALSE;
 }
 
@@ -124,12 +128,36 @@ typedef struct
   const ScOrders *o;
   const ScScheduleCosts *costs; /* or NULL */
   double *end[2]; /* [stages * m] of forwards; of what hands a gradient on: negative: not yet */
+  double *vocab;  /* [passes of the vocabulary * m] the latest end so far ... */
+  guint  *ended;  /* ... and of how many ranks */
 } Replay;
+
+static gsize
+vocab_index (const ScOrders *o, guint pass, guint microbatch)
+{
+  return (pass - SC_N_PASSES) * (gsize) o->m + microbatch;
+}
+
+/* When all ranks have run @pass over the vocabulary; negative: not yet. */
+static double
+vocab_end (const Replay *r, guint pass, guint microbatch)
+{
+  const gsize i = vocab_index (r->o, pass, microbatch);
+  return r->ended[i] == r->o->p ? r->vocab[i] : -1;
+}
+
+gboolean
+sc_orders_sums (const ScOrders *o, guint pass)
+{
+  return pass == SC_PASS_TABLE || (pass == SC_PASS_LOGITS && o->vocab != SC_VOCAB_INTERLACED) || (pass == SC_PASS_LOGITS_WEIGHT && o->vocab == SC_VOCAB_1);
+}
 
 static double
 cost_of (const Replay *r, const ScSlot *slot, guint stage)
 {
   const ScScheduleCosts *const c = r->costs;
+  if (sc_pass_of_vocabulary (slot->pass)) /* short beside a stage's */
+    return 0;
   if (c == NULL)
     return slot->pass == SC_PASS_BACKWARD ? 2 : 1;
   const guint i = c->microbatches > 0 ? stage * c->microbatches + slot->microbatch : stage;
@@ -139,9 +167,33 @@ cost_of (const Replay *r, const ScSlot *slot, guint stage)
     case SC_PASS_BACKWARD: return c->input[i] + c->weight[i];
     case SC_PASS_INPUT: return c->input[i];
     case SC_PASS_WEIGHT: return c->weight[i];
-    case SC_N_PASSES:
+    case SC_PASS_TABLE:
+    case SC_PASS_LOGITS:
+    case SC_PASS_LOGITS_WEIGHT:
+    case SC_PASS_TABLE_WEIGHT:
+    case SC_N_SLOT_PASSES:
     default: g_return_val_if_reached (0);
     }
+}
+
+/* The same of a pass over the vocabulary: it waits for one end of the pipeline, or for what all ranks had before. */
+static double
+vocab_ready (const Replay *r, const ScSlot *slot)
+{
+  const ScOrders *const o = r->o;
+  const guint last = sc_orders_stages (o) - 1;
+  if (slot->pass == SC_PASS_LOGITS)
+    return r->end[0][last * o->m + slot->microbatch];
+  if (slot->pass == SC_PASS_LOGITS_WEIGHT)
+    return vocab_end (r, SC_PASS_LOGITS, slot->microbatch);
+  return slot->pass == SC_PASS_TABLE_WEIGHT ? r->end[1][slot->microbatch] : 0;
+}
+
+/* What a pass of a stage at an end of the pipeline has from the vocabulary. */
+static double
+vocab_before (const Replay *r, gboolean forward, guint microbatch)
+{
+  return vocab_end (r, forward ? SC_PASS_TABLE : r->o->vocab == SC_VOCAB_1 ? SC_PASS_LOGITS_WEIGHT : SC_PASS_LOGITS, microbatch);
 }
 
 /* When @slot of @rank has its input; negative: not known yet. */
@@ -149,6 +201,8 @@ static double
 ready_of (const Replay *r, const ScSlot *slot, guint rank)
 {
   const ScOrders *const o = r->o;
+  if (sc_pass_of_vocabulary (slot->pass))
+    return vocab_ready (r, slot);
   const guint stages = sc_orders_stages (o), stage = sc_placement_stage (o->placement, o->p, rank, slot->chunk);
   const guint i = stage * o->m + slot->microbatch;
   const double latency = r->costs != NULL ? r->costs->latency : 0;
@@ -156,8 +210,13 @@ ready_of (const Replay *r, const ScSlot *slot, guint rank)
     return r->end[1][i];
   const gboolean forward = slot->pass == SC_PASS_FORWARD;
   const double own = forward ? 0 : r->end[0][i];
-  if (own < 0 || stage == (forward ? 0 : stages - 1))
+  if (own < 0 || (stage == (forward ? 0 : stages - 1) && o->vocab == SC_VOCAB_ENDS))
     return own;
+  if (stage == (forward ? 0 : stages - 1))
+    {
+      const double shared = vocab_before (r, forward, slot->microbatch);
+      return shared < 0 ? -1 : MAX (own, shared);
+    }
   const guint from = forward ? stage - 1 : stage + 1;
   const double before = r->end[forward ? 0 : 1][from * o->m + slot->microbatch];
   if (before < 0)
@@ -191,7 +250,13 @@ note_end (const Replay *r, guint rank, const ScSlot *slots, guint n, double end)
 {
   const ScOrders *const o = r->o;
   for (guint i = 0; i < n; i++)
-    if (slots[i].pass != SC_PASS_WEIGHT)
+    if (sc_pass_of_vocabulary (slots[i].pass))
+      {
+        const gsize at = vocab_index (o, slots[i].pass, slots[i].microbatch);
+        r->vocab[at] = MAX (r->vocab[at], end);
+        r->ended[at]++;
+      }
+    else if (slots[i].pass != SC_PASS_WEIGHT)
       r->end[slots[i].pass == SC_PASS_FORWARD ? 0 : 1]
             [sc_placement_stage (o->placement, o->p, rank, slots[i].chunk) * o->m + slots[i].microbatch] = end;
 }
@@ -200,7 +265,8 @@ static Replay
 replay_new (const ScOrders *o, const ScScheduleCosts *costs)
 {
   const gsize n = (gsize) sc_orders_stages (o) * o->m;
-  Replay r = { o, costs, { g_new (double, n), g_new (double, n) } };
+  const gsize n_vocab = o->vocab != SC_VOCAB_ENDS ? (SC_N_SLOT_PASSES - SC_N_PASSES) * (gsize) o->m : 0;
+  Replay r = { o, costs, { g_new (double, n), g_new (double, n) }, g_new0 (double, n_vocab), g_new0 (guint, n_vocab) };
   for (gsize i = 0; i < n; i++)
     r.end[0][i] = r.end[1][i] = -1;
   return r;
@@ -211,11 +277,13 @@ replay_clear (Replay *r)
 {
   g_free (r->end[0]);
   g_free (r->end[1]);
+  g_free (r->vocab);
+  g_free (r->ended);
 }
 
-/* Of each rank when it began, when it ended, and how many slots it could run: [p]. */
+/* Of each rank when it began, when it ended, and how many slots it could run: [p]; @begins: NULL, or [p] when each slot began. */
 static void
-run_ranks (const ScOrders *o, const ScScheduleCosts *costs, double *begin, double *now, guint *at)
+run_ranks (const ScOrders *o, const ScScheduleCosts *costs, double *begin, double *now, guint *at, double **begins)
 {
   Replay r = replay_new (o, costs);
   for (gboolean moved = TRUE; moved;)
@@ -230,6 +298,8 @@ run_ranks (const ScOrders *o, const ScScheduleCosts *costs, double *begin, doubl
               break;
             if (at[rank] == 0)
               begin[rank] = start;
+            for (guint i = 0; begins != NULL && i < size; i++)
+              begins[rank][at[rank] + i] = start;
             now[rank] = start + took;
             note_end (&r, rank, &g_array_index (o->ranks[rank], ScSlot, at[rank]), size, now[rank]);
             at[rank] += size;
@@ -244,7 +314,7 @@ sc_orders_replay (const ScOrders *o, const ScScheduleCosts *costs, guint *ret_ra
 {
   g_autofree double *begin = g_new0 (double, o->p), *now = g_new0 (double, o->p);
   g_autofree guint *at = g_new0 (guint, o->p);
-  run_ranks (o, costs, begin, now, at);
+  run_ranks (o, costs, begin, now, at, NULL);
   double makespan = 0;
   for (guint rank = 0; rank < o->p; rank++)
     {
@@ -261,12 +331,32 @@ sc_orders_replay (const ScOrders *o, const ScScheduleCosts *costs, guint *ret_ra
   return makespan;
 }
 
+double **
+sc_orders_begins (const ScOrders *o, const ScScheduleCosts *costs)
+{
+  g_autofree double *begin = g_new0 (double, o->p), *now = g_new0 (double, o->p);
+  g_autofree guint *at = g_new0 (guint, o->p);
+  double **const begins = g_new (double *, o->p);
+  gboolean whole = TRUE;
+  for (guint rank = 0; rank < o->p; rank++)
+    begins[rank] = g_new0 (double, o->ranks[rank]->len);
+  run_ranks (o, costs, begin, now, at, begins);
+  for (guint rank = 0; rank < o->p; rank++)
+    whole &= at[rank] == o->ranks[rank]->len;
+  if (whole)
+    return begins;
+  for (guint rank = 0; rank < o->p; rank++)
+    g_free (begins[rank]);
+  g_free (begins);
+  return NULL;
+}
+
 double
 sc_orders_span (const ScOrders *o, const ScScheduleCosts *costs)
 {
   g_autofree double *begin = g_new0 (double, o->p), *now = g_new0 (double, o->p);
   g_autofree guint *at = g_new0 (guint, o->p);
-  run_ranks (o, costs, begin, now, at);
+  run_ranks (o, costs, begin, now, at, NULL);
   double longest = 0;
   for (guint rank = 0; rank < o->p; rank++)
     longest = MAX (longest, now[rank] - begin[rank]);
@@ -278,7 +368,7 @@ sc_orders_hands_on (const ScOrders *o, guint rank, const ScSlot *slot, gboolean 
 {
   const guint stage = sc_placement_stage (o->placement, o->p, rank, slot->chunk);
   const gboolean up = (slot->pass == SC_PASS_FORWARD) == output; /* to or from the stage behind this one */
-  if (slot->pass == SC_PASS_WEIGHT || stage == (up ? sc_orders_stages (o) - 1 : 0))
+  if (slot->pass == SC_PASS_WEIGHT || sc_pass_of_vocabulary (slot->pass) || stage == (up ? sc_orders_stages (o) - 1 : 0))
     return FALSE;
   *ret_rank = sc_placement_rank (o->placement, o->p, up ? stage + 1 : stage - 1, slot->chunk);
   return TRUE;
@@ -296,7 +386,7 @@ find_takers (const ScOrders *o)
       for (guint i = 0; i < o->ranks[rank]->len; i++)
         {
           const ScSlot *const slot = &g_array_index (o->ranks[rank], ScSlot, i);
-          if (slot->pass != SC_PASS_WEIGHT)
+          if (slot->pass != SC_PASS_WEIGHT && !sc_pass_of_vocabulary (slot->pass))
             of_rank[rank][((slot->pass == SC_PASS_FORWARD ? 0 : n_chunks) + slot->chunk) * o->m + slot->microbatch] = i;
         }
     }
@@ -324,6 +414,53 @@ put_transfers (const ScOrders *o, guint32 *const *takers, guint rank, guint at, 
   const guint chunk = sc_placement_chunk (o->placement, o->p, forward ? stage + 1 : stage - 1, slot->chunk);
   put_action (actions[rank], SC_ACTION_SEND, at, 1);
   put_action (actions[to], SC_ACTION_RECEIVE, takers[to][((forward ? 0 : n_chunks) + chunk) * o->m + slot->microbatch], 1);
+}
+
+/* Where in each rank's order its passes over the vocabulary stand: [p] arrays [passes of the vocabulary * m]; NULL: there are none. */
+static guint32 **
+find_vocabulary (const ScOrders *o)
+{
+  if (o->vocab == SC_VOCAB_ENDS)
+    return NULL;
+  guint32 **const of_rank = g_new (guint32 *, o->p);
+  for (guint rank = 0; rank < o->p; rank++)
+    {
+      of_rank[rank] = g_new0 (guint32, (SC_N_SLOT_PASSES - SC_N_PASSES) * (gsize) o->m);
+      for (guint i = 0; i < o->ranks[rank]->len; i++)
+        {
+          const ScSlot *const slot = &g_array_index (o->ranks[rank], ScSlot, i);
+          if (sc_pass_of_vocabulary (slot->pass))
+            of_rank[rank][vocab_index (o, slot->pass, slot->microbatch)] = i;
+        }
+    }
+  return of_rank;
+}
+
+/* What all ranks do together once slot @at of @rank has ended, each in its turn. */
+static void
+put_shared (const ScOrders *o, guint32 *const *vocabulary, guint *left, guint rank, guint at, GArray **actions)
+{
+  const ScSlot *const slot = &g_array_index (o->ranks[rank], ScSlot, at);
+  const guint stage = sc_placement_stage (o->placement, o->p, rank, slot->chunk);
+  ScActionKind kind = SC_ACTION_BROADCAST;
+  guint pass;
+  if (vocabulary == NULL)
+    return;
+  if (sc_pass_of_vocabulary (slot->pass))
+    {
+      kind = SC_ACTION_SUM;
+      pass = slot->pass;
+      if (!sc_orders_sums (o, pass) || --left[vocab_index (o, pass, slot->microbatch)] > 0)
+        return;
+    }
+  else if (slot->pass == SC_PASS_FORWARD && stage == sc_orders_stages (o) - 1 && o->vocab != SC_VOCAB_INTERLACED)
+    pass = SC_PASS_LOGITS;
+  else if ((slot->pass == SC_PASS_BACKWARD || slot->pass == SC_PASS_INPUT) && stage == 0)
+    pass = SC_PASS_TABLE_WEIGHT;
+  else
+    return;
+  for (guint r = 0; r < o->p; r++)
+    put_action (actions[r], kind, vocabulary[r][vocab_index (o, pass, slot->microbatch)], 1);
 }
 
 /* A group of slots that has begun. */
@@ -354,7 +491,11 @@ sc_orders_actions (const ScOrders *o, const ScScheduleCosts *costs)
 {
   Replay r = replay_new (o, costs);
   GArray **const actions = g_new (GArray *, o->p);
-  guint32 **const takers = find_takers (o);
+  guint32 **const takers = find_takers (o), **const vocabulary = find_vocabulary (o);
+  const gsize n_vocab = vocabulary != NULL ? (SC_N_SLOT_PASSES - SC_N_PASSES) * (gsize) o->m : 0;
+  g_autofree guint *left = g_new (guint, n_vocab); /* ranks that have not run a pass over the vocabulary */
+  for (gsize i = 0; i < n_vocab; i++)
+    left[i] = o->p;
   g_autoptr (GArray) running = g_array_new (FALSE, FALSE, sizeof (Running));
   g_autofree double *now = g_new0 (double, o->p);
   g_autofree guint *at = g_new0 (guint, o->p);
@@ -380,7 +521,10 @@ sc_orders_actions (const ScOrders *o, const ScScheduleCosts *costs)
       if (ended != NULL && (best.rank == o->p || ended->end <= begin))
         {
           for (guint i = 0; i < ended->n; i++)
-            put_transfers (o, takers, ended->rank, ended->slot + i, actions);
+            {
+              put_transfers (o, takers, ended->rank, ended->slot + i, actions);
+              put_shared (o, vocabulary, left, ended->rank, ended->slot + i, actions);
+            }
           g_array_remove_index (running, index);
           continue;
         }
@@ -396,8 +540,11 @@ sc_orders_actions (const ScOrders *o, const ScScheduleCosts *costs)
     {
       g_assert (at[rank] == o->ranks[rank]->len);
       g_free (takers[rank]);
+      if (vocabulary != NULL)
+        g_free (vocabulary[rank]);
     }
   g_free (takers);
+  g_free (vocabulary);
   replay_clear (&r);
   return actions;
 }
@@ -405,10 +552,10 @@ sc_orders_actions (const ScOrders *o, const ScScheduleCosts *costs)
 double
 sc_orders_ideal_bubble (const ScOrders *o, const ScSchedule *row, const ScScheduleShape *shape, gboolean staggered)
 {
-  if (row->ideal_bubble != NULL && !staggered)
+  if (row->ideal_bubble != NULL && !staggered && o->vocab == SC_VOCAB_ENDS)
     return row->ideal_bubble (shape);
   const double busy = 3.0 * o->v * o->m; /* of a rank: two directions have half of the micro-batches each */
-  g_autoptr (ScOrders) equal = row->orders != NULL ? sc_orders_new (row, shape, NULL, NULL) : NULL; /* another order for other costs */
+  g_autoptr (ScOrders) equal = row->orders != NULL && o->vocab == SC_VOCAB_ENDS ? sc_orders_new (row, shape, NULL, NULL) : NULL; /* another order for other costs */
   const ScOrders *const orders = equal != NULL ? equal : o;
   return (staggered ? sc_orders_span (orders, NULL) : sc_orders_replay (orders, NULL, NULL, NULL)) / busy - 1;
 }

@@ -5,7 +5,7 @@
 static guint
 warm_up (const ScScheduleShape *s, guint rank)
 {
-  return MIN (s->p - 1 - rank, s->m);
+  return MIN (s->p - 1 - rank + s->ahead, s->m);
 }
 
 static const char *
@@ -32,7 +32,7 @@ order_1f1b (const ScScheduleShape *s, guint rank, GArray *slots)
 static guint
 in_flight_1f1b (const ScScheduleShape *s, guint rank)
 {
-  return MIN (s->p - rank, s->m);
+  return MIN (s->p - rank + s->ahead, s->m);
 }
 
 static double

@@ -231,11 +231,14 @@ squeeze (Times *times, guint p, guint m, gboolean with_weights)
 static void
 orders (const ScScheduleShape *s, void (*block) (guint p, guint rank, gint at[W]), GArray **ranks)
 {
+  const gint later = PERIOD * (gint) s->ahead; /* behind the last stage's forward: a block for each micro-batch more that is in flight */
   g_autofree Times *times = g_new (Times, s->p);
   for (guint rank = 0; rank < s->p; rank++)
     {
       gint at[W];
       block (s->p, rank, at);
+      at[I1] += later;
+      at[I0] += later;
       for (guint kind = 0; kind < N_KINDS; kind++)
         {
           times[rank].at[kind] = g_array_new (FALSE, FALSE, sizeof (gint));

@@ -3,6 +3,7 @@
  * Layer: models.  One schedule is one file and one const row. */
 #pragma once
 #include <glib.h>
+#include "models/vocab.h"
 
 /* A backward pass is run at once, or as its two parts at different times: the gradient of the input, on which the stage before
  * waits, and those of the weights, on which nobody does. */
@@ -12,8 +13,21 @@ typedef enum
   SC_PASS_BACKWARD,
   SC_PASS_INPUT,
   SC_PASS_WEIGHT,
-  SC_N_PASSES
+  SC_N_PASSES,
+
+  /* Of vocabulary layers that all ranks share out (models/vocab.h), run by each of them whatever its chunks are. */
+  SC_PASS_TABLE = SC_N_PASSES, /* rows of the table, summed over the ranks for the first stage */
+  SC_PASS_LOGITS,              /* logits and loss of what the last stage hands to all */
+  SC_PASS_LOGITS_WEIGHT,       /* gradients that need the loss of all ranks: of the weights, and, vocab-1, of the input */
+  SC_PASS_TABLE_WEIGHT,        /* the table's gradient, from what the first stage hands to all */
+  SC_N_SLOT_PASSES
 } ScPass;
+
+static inline gboolean
+sc_pass_of_vocabulary (guint pass)
+{
+  return pass >= SC_N_PASSES;
+}
 
 typedef struct
 {
@@ -80,6 +94,7 @@ typedef struct
   guint v; /* chunks per rank */
   guint m; /* micro-batches */
   guint g; /* interleaved: micro-batches of one chunk in a row (group size); p is Megatron's default */
+  guint ahead; /* 1f1b, v-half: micro-batches that are in flight beyond the schedule's own */
 } ScScheduleShape;
 
 /* What passes cost, in any unit: [stages * microbatches], or [stages] where all micro-batches are alike. */
@@ -96,6 +111,7 @@ typedef struct
 {
   ScPlacement placement;
   guint p, v, m; /* as in the shape */
+  guint8 vocab;  /* ScVocab */
   GArray **ranks; /* [p] ScSlot, in order */
 } ScOrders;
 
@@ -174,6 +190,9 @@ gboolean sc_orders_period (const ScOrders *orders, guint rank, guint microbatche
  * of them and in *ret_slot (may be NULL) the slot that it cannot begin. */
 double sc_orders_replay (const ScOrders *orders, const ScScheduleCosts *costs, guint *ret_rank, guint *ret_slot);
 
+/* The same, and when each slot begins: [p] arrays of double, in the order of the slots; the caller frees.  NULL: the ranks wait for each other. */
+double **sc_orders_begins (const ScOrders *orders, const ScScheduleCosts *costs);
+
 /* The longest time of a rank from its first slot's begin to its last one's end; of orders that replay. */
 double sc_orders_span (const ScOrders *orders, const ScScheduleCosts *costs);
 
@@ -183,6 +202,8 @@ typedef enum
   SC_ACTION_RUN,     /* slots [slot .. slot + n) of its order, overlapped with one another if more than one */
   SC_ACTION_SEND,    /* the output of its slot */
   SC_ACTION_RECEIVE, /* the input of its slot */
+  SC_ACTION_BROADCAST, /* from one rank to all: the input of its slot */
+  SC_ACTION_SUM,     /* over all ranks: the output of its slot */
 } ScActionKind;
 
 typedef struct
@@ -195,6 +216,12 @@ typedef struct
  * All ranks' actions have one order in time, by @costs (NULL: F = I = W), so that nobody waits for ever whatever waits for what
  * on the way to the wire.  The orders must replay. */
 GArray **sc_orders_actions (const ScOrders *orders, const ScScheduleCosts *costs);
+
+/* Puts the passes over the vocabulary between those of orders that have none (vocab.c).  FALSE: the ranks wait for each other. */
+gboolean sc_orders_add_vocabulary (ScOrders *orders, ScVocab vocab);
+
+/* Passes of the vocabulary whose sum others wait for. */
+gboolean sc_orders_sums (const ScOrders *orders, guint pass);
 
 /* Does @slot of @rank take its input from another stage (@output FALSE) or hand one on?  *ret_rank: where that stage is. */
 gboolean sc_orders_hands_on (const ScOrders *orders, guint rank, const ScSlot *slot, gboolean output, guint *ret_rank);

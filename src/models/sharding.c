@@ -73,13 +73,15 @@ sc_zero_defaults (ScZero *zero, const ScFramework *framework)
 ScStateBytes
 sc_sharding_states (const ScShardingRow *row, double moments, ScDtype dtype, ScDtype grad_dtype, guint d)
 {
-  /* Megatron's optimizer copies 16-bit gradients to fp32 for the step; the ZeRO paper counts K = 12 without. */
+  /* Megatron's optimizer copies 16-bit gradients to fp32 for the step, and drops the copies with the next step's first gradients to come
+   * (Megatron-LM megatron/core/optimizer: _copy_model_grads_to_main_grads(), zero_grad()); the ZeRO paper counts K = 12 without. */
   const gboolean copies_grads = row == &sc_sharding_none || row == &sc_sharding_distributed_optimizer;
   ScStateBytes states = sc_state_bytes (moments, dtype, grad_dtype, row->fp32_weights, copies_grads);
   const double n = MAX (d, 1);
   states.weights /= row->weights ? n : 1;
   states.grads /= row->grads ? n : 1;
   states.optimizer /= row->optimizer ? n : 1;
+  states.step /= row->optimizer ? n : 1;
   return states;
 }
 

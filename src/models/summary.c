@@ -13,7 +13,7 @@ const char *
 sc_stream_name (ScStreamKind stream)
 {
   static const char *const names[] = { "compute", "tp", "dp", "dp-gather", "pp-send-f", "pp-recv-f", "pp-send-b", "pp-recv-b",
-                                        "cp", "ep", "copy-out", "copy-in", "dp-replica" };
+                                        "cp", "ep", "copy-out", "copy-in", "dp-replica", "vocab" };
   G_STATIC_ASSERT (G_N_ELEMENTS (names) == SC_N_STREAMS);
   return names[stream];
 }

@@ -160,6 +160,7 @@ typedef enum
   SC_STREAM_CP, SC_STREAM_EP, /* their collectives beside compute */
   SC_STREAM_COPY_OUT, SC_STREAM_COPY_IN, /* to host memory and back */
   SC_STREAM_DP_REPLICA, /* gradients summed over replicas of a sharded copy */
+  SC_STREAM_VOCAB, /* what pipeline ranks that share out the vocabulary hand to all, and sum */
   SC_N_STREAMS
 } ScStreamKind;
 

@@ -608,6 +608,44 @@ check_schedule (const ScWorkload *workload, GError **error)
   return TRUE;
 }
 
+/* Vocabulary layers on all ranks of the pipeline: what the code that has them can do (sail-sg/VocabularyParallelism), and what of it is modelled. */
+static gboolean
+check_vocabulary (const ScWorkload *workload, GError **error)
+{
+  const ScPlan *const plan = &workload->plan;
+  const ScModel *const model = &workload->model;
+  const char *const name = sc_vocab_name (plan->vocab_parallel);
+  const gboolean folded = strcmp (plan->schedule, "v-half") == 0;
+  if (plan->vocab_parallel == SC_VOCAB_ENDS)
+    return TRUE;
+  if (plan->pp == 1)
+    return fail (error, "/plan/vocab_parallel: found %s with pp 1, expected pp > 1: the ranks of a pipeline share out the vocabulary", name);
+  if (strcmp (plan->schedule, "1f1b") != 0 && (!folded || plan->vocab_parallel == SC_VOCAB_INTERLACED))
+    return fail (error, "/plan/vocab_parallel: found %s with schedule %s, expected 1f1b%s, whose orders have room for its passes", name, plan->schedule,
+                 plan->vocab_parallel == SC_VOCAB_INTERLACED ? "" : " or v-half");
+  const struct
+  {
+    gboolean found;
+    const char *key, *what;
+  } apart[] = {
+    { plan->tp > 1, "tp", "expected 1: tables split over both groups are not modelled" },
+    { plan->cp > 1, "cp", "expected 1: a loss over parts of sequences is not modelled" },
+    { plan->profile.n > 0, "profiled_ms", "expected none: nothing is known of the times of its passes" },
+    { plan->partial_microbatches > 0, "partial_microbatches", "expected 0: which micro-batches are in flight hangs on its passes" },
+    { plan->sharding != SC_SHARDING_NONE && plan->sharding != SC_SHARDING_DISTRIBUTED_OPTIMIZER, "sharding", "expected none or distributed-optimizer, as Megatron-LM has it" },
+    { plan->dp > 1 && (plan->overlap_grad || plan->overlap_param), plan->overlap_grad ? "overlap_grad" : "overlap_param",
+      "expected false: gradients of the tables come behind those of all layers" },
+    { !workload->framework->fp32_main_grads, "vocab_parallel", "expected a framework that keeps a buffer of gradients, as Megatron-LM, whose branch has it" },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (apart); i++)
+    if (apart[i].found)
+      return fail (error, "/plan/%s: found with vocab_parallel %s, %s", apart[i].key, name, apart[i].what);
+  if (model->mtp_layers > 0 || model->embedding_dim > 0 || model->head_bias || model->embedding_norm)
+    return fail (error, "/plan/vocab_parallel: found %s with a model that has %s, which is not modelled", name,
+                 model->mtp_layers > 0 ? "multi-token prediction" : model->embedding_dim > 0 ? "tables of another width than its layers" : model->head_bias ? "a bias on the logits" : "a norm behind its embedding");
+  return TRUE;
+}
+
 static gboolean
 check_stages (const ScWorkload *workload, GError **error)
 {
@@ -662,7 +700,7 @@ sc_workload_check (const ScWorkload *workload, GError **error)
 {
   return check_model (workload, error)
          && check_tensor_parallel (workload, error) && check_context_parallel (workload, error) && check_experts (workload, error) && check_graphs (workload, error) && check_batch (workload, error) && check_schedule (workload, error)
-         && check_profile (workload, error) && check_documents (workload, error) && check_stages (workload, error) && sc_recompute_check (workload, error) && sc_precision_check (workload, error) && check_data_parallel (workload, error) && sc_optimizer_check (workload, error);
+         && check_profile (workload, error) && check_documents (workload, error) && check_stages (workload, error) && check_vocabulary (workload, error) && sc_recompute_check (workload, error) && sc_precision_check (workload, error) && check_data_parallel (workload, error) && sc_optimizer_check (workload, error);
 }
 
 gboolean
@@ -736,7 +774,7 @@ ScScheduleShape
 sc_workload_schedule_shape (const ScWorkload *workload)
 {
   const ScPlan *p = &workload->plan;
-  return (ScScheduleShape) { p->pp, p->vpp, sc_workload_microbatches (workload), MAX (p->microbatch_group, 1) };
+  return (ScScheduleShape) { p->pp, p->vpp, sc_workload_microbatches (workload), MAX (p->microbatch_group, 1), sc_vocab_ahead (p->vocab_parallel, p->pp) };
 }
 
 ScPlacement

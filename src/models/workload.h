@@ -155,6 +155,7 @@ typedef struct
   const char *schedule;          /* row of models/schedule.h: "none" (pp == 1), "1f1b", "interleaved", ... */
   char       *schedule_csv;      /* schedule "csv": where its order was read from; else NULL */
   ScOrders   *schedule_table;    /* ... and the order, owned */
+  ScVocab     vocab_parallel;    /* who holds the vocabulary's layers (models/vocab.h) */
   guint       microbatch_group;  /* interleaved: micro-batches per chunk and turn [G]; default pp */
   guint      *stage_layers;      /* [pp * vpp] layers of virtual stage j, owned; NULL: balanced */
   char       *pipeline_layout;   /* where they are from, owned; NULL: given as they are, or not */
