@@ -198,9 +198,9 @@ guint32 sc_lower_read_ns (const Lower *l);   /* host time of reading what the GP
 void sc_lower_put_kept (Lower *l);
 /* The states of a strategy that keeps whole weights, tensor by tensor in the order in which they are made; bytes of each parameter.  FALSE: that is not
  * known of the framework, or of the plan. */
+gboolean sc_lower_put_states_by_tensor (Lower *l, ScStateBytes each, ScStateBytes expert);
 /* Copies of 16-bit gradients in fp32, on which the step is taken, born or (@sign -1) gone. */
 void sc_lower_put_step_copies (Lower *l, double sign);
-gboolean sc_lower_put_states_by_tensor (Lower *l, ScStateBytes each, ScStateBytes expert);
 
 /* lower-merge.c: passes as few ops */
 Merged *sc_lower_merge (Lower *l, const Priced *const *lists, guint n);
