@@ -239,6 +239,8 @@ sc_schedule_csv_write (const ScOrders *o, GString *out, GError **error)
 {
   if (o->placement == SC_PLACE_BOTH)
     return fail (error, 0, 0, "with two pipelines against each other each stage lives on two ranks, which the form of --schedule-csv cannot say");
+  if (o->vocab != SC_VOCAB_ENDS)
+    return fail (error, 0, 0, "passes over a vocabulary that all ranks share out (vocab_parallel) have no letter in the form of --schedule-csv");
   for (guint rank = 0; rank < o->p; rank++)
     {
       const GArray *const slots = o->ranks[rank];

@@ -3,8 +3,10 @@
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include "models/forecast.h"
 #include "models/tape.h"
+#include "schedule-csv.h"
 #include "topology-json.h"
 #include "workload-json.h"
 
@@ -141,6 +143,16 @@ START_TEST (logits_stand_between_forward_and_backward_of_the_last_stage)
 }
 END_TEST
 
+START_TEST (orders_with_passes_over_the_vocabulary_have_no_csv)
+{
+  g_autoptr (ScOrders) o = orders_of (_i, 4, 8);
+  g_autoptr (GString) out = g_string_new (NULL);
+  g_autoptr (GError) error = NULL;
+  ck_assert (!sc_schedule_csv_write (o, out, &error));
+  ck_assert_ptr_nonnull (strstr (error->message, "vocab_parallel"));
+}
+END_TEST
+
 /* ---- whole steps ---- */
 
 /* A forecast, and what it is of. */
@@ -256,6 +268,7 @@ vocab_suite (void)
   tcase_add_loop_test (orders, every_rank_runs_each_pass_over_the_vocabulary_once_and_nobody_waits_for_ever, 0, G_N_ELEMENTS (methods));
   tcase_add_loop_test (orders, so_many_micro_batches_are_in_flight_as_the_paper_says, 0, 4);
   tcase_add_loop_test (orders, logits_stand_between_forward_and_backward_of_the_last_stage, 0, G_N_ELEMENTS (methods));
+  tcase_add_loop_test (orders, orders_with_passes_over_the_vocabulary_have_no_csv, 0, G_N_ELEMENTS (methods));
   suite_add_tcase (suite, orders);
   TCase *const steps = tcase_create ("steps");
   tcase_set_timeout (steps, 60);
