@@ -426,11 +426,11 @@ START_TEST (a_period_more_is_the_same_slots_put_in_again)
     for (guint v = 1; v <= 3; v++)
       for (guint m = p; m <= 9 * p; m++)
         {
-          const ScScheduleShape shape = { p, v, m, p + m % 2 };
+          const ScScheduleShape shape = { p, v, m, p + m % 2, 0 };
           if (row->refuse (&shape) != NULL)
             continue;
           const guint microbatches = row->period (&shape), periods = 1 + m % 3;
-          const ScScheduleShape longer = { p, v, m + periods * microbatches, shape.g };
+          const ScScheduleShape longer = { p, v, m + periods * microbatches, shape.g, 0 };
           g_autoptr (ScOrders) few = sc_orders_new (row, &shape, NULL, NULL), more = sc_orders_new (row, &longer, NULL, NULL);
           for (guint rank = 0; rank < p; rank++)
             {

@@ -20,7 +20,7 @@ period_of (const ScWorkload *w)
   const ScPlan *const p = &w->plan;
   const ScSchedule *const row = sc_schedule_find (p->schedule);
   const ScScheduleShape shape = sc_workload_schedule_shape (w);
-  const gboolean alike = p->n_microbatch_factors <= 1 && w->packing == NULL && p->partial_microbatches == 0 && !p->post_validation;
+  const gboolean alike = p->n_microbatch_factors <= 1 && w->packing == NULL && p->partial_microbatches == 0 && !p->post_validation && p->vocab_parallel == SC_VOCAB_ENDS;
   return alike && row->exchanges && row->period != NULL ? row->period (&shape) : 0;
 }
 
