@@ -483,7 +483,8 @@ stage_costs (Lower *l, double *ret_latency)
   for (guint32 c = 0; c < l->in->fold->n_classes; c++)
     {
       enter_class (l, c);
-      l->price = &g_array_index (l->prices, Prices, sc_lower_price_index (l, l->price->device, l->price->speed, l->price->host_factor, 1));
+      const guint price = sc_lower_price_index (l, l->price->device, l->price->speed, l->price->host_factor, 1); /* may move them */
+      l->price = &g_array_index (l->prices, Prices, price);
       for (guint chunk = 0; chunk < sc_plan_chunks (l->plan); chunk++)
         for (guint i = 0; i < G_N_ELEMENTS (passes); i++)
           {
