@@ -15,6 +15,9 @@ typedef enum
 /* Rate of its kernels relative to the device's, @hopper: of that generation or later. */
 double sc_flash_rate (ScFlash flash, gboolean hopper, gboolean backward);
 
+/* Rate of PyTorch's products relative to what serving libraries choose, @hopper: of that generation. */
+double sc_torch_product_rate (gboolean hopper);
+
 /* How gradients are put together for their reduction. */
 typedef enum
 {
@@ -56,6 +59,8 @@ typedef struct
   double host_backward_s; /* ... of backward, which autograd runs in C++ */
   double host_p2p_s;      /* extra host time of one pipeline send or receive */
   double host_wide_tp;    /* host times of passes with tp above SC_NARROW_TP, relative to those below; 0: the same */
+  double host_tp_over_nodes_s; /* ... of one collective of a tensor-parallel group, for each rank of it, where it spans nodes ... */
+  double host_tp_pipelined_s;  /* ... and, on more nodes than one, beside a pipeline */
 
   /* kernels */
   gboolean fused_bias;         /* biases of column-parallel layers, and their gradients, inside the GEMM */
@@ -65,6 +70,7 @@ typedef struct
   gboolean fused_rope;
   gboolean fused_loss;         /* cross entropy in few passes, two small all-reduces instead of three */
   ScFlash  flash;              /* generation of its flash attention */
+  gboolean torch_products;     /* linear layers are PyTorch's own calls of cuBLAS (sc_torch_product_rate()) */
   gboolean eager_norm;         /* an RMSNorm is written out in tensor operations, each a kernel */
   gboolean loss_in_place;      /* a fused loss reads 16-bit logits and leaves their gradient in their place (Transformer Engine) */
   gboolean torch_loss;         /* PyTorch's cross entropy: in fp32, or, if fused, on the 16-bit logits in place */

@@ -47,6 +47,23 @@ host_s (const Lower *l, ScTimeKind time, double host_factor)
   return (python ? fw->host_forward_s : fw->host_backward_s) * wide * host_factor;
 }
 
+/* What the host needs beyond that for a collective of a tensor-parallel group. */
+static double
+tp_call_s (const Lower *l)
+{
+  const ScFramework *const fw = l->in->workload->framework;
+  const guint nodes = l->in->fabric->n_nodes, tp = l->plan->tp;
+  if (nodes < 2 || tp < 2)
+    return 0;
+  return tp * ((tp > l->plan->gpus / nodes ? fw->host_tp_over_nodes_s : 0) + (l->plan->pp > 1 ? fw->host_tp_pipelined_s : 0));
+}
+
+static gboolean
+is_tp_call (const ScItem *item)
+{
+  return item->comm == SC_COMM_TP && (item->kind == SC_ITEM_COLLECTIVE || item->kind == SC_ITEM_COLLECTIVE_START);
+}
+
 /* Allocations and frees between two kernels happen at one instant, so only their sums by kind can be seen.  They hang
  * on the kernel that follows; before anything else they are ops of their own. */
 static guint32
@@ -92,6 +109,8 @@ static double
 kernel_rate (const ScFramework *fw, const ScDevice *device, const ScKernel *k)
 {
   const gboolean backward = k->class == SC_KERNEL_FLASH_BACKWARD;
+  if (k->class == SC_KERNEL_GEMM && fw->torch_products)
+    return sc_torch_product_rate (g_strcmp0 (device->family, "hopper") == 0);
   if (k->class != SC_KERNEL_FLASH_FORWARD && !backward)
     return 1;
   return sc_flash_rate (fw->flash, g_strcmp0 (device->family, "hopper") == 0 || g_strcmp0 (device->family, "blackwell") == 0, backward);
@@ -135,6 +154,8 @@ sc_lower_price_list (Lower *l, GArray *items, const ScDevice *device, double spe
         flush_memory (out, sum);
       PricedItem p = { .kind = (guint8) item->kind, .time = (guint8) item->time, .coll = (guint8) item->coll, .comm = (guint8) item->comm, .buffers = item->buffers != FALSE, .bytes = item->bytes,
                        .issue_ns = sc_lower_to_ns (item->together && !l->plan->cuda_graphs ? LIBRARY_LAUNCH_S * host_factor : host_s (l, item->time, host_factor)) };
+      if (is_tp_call (item) && !l->plan->cuda_graphs)
+        p.issue_ns += sc_lower_to_ns (tp_call_s (l) * host_factor);
       if (item->kind == SC_ITEM_KERNEL)
         {
           ScCostCache *const costs = l->in->costs;
