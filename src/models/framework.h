@@ -73,6 +73,7 @@ typedef struct
   gboolean torch_products;     /* linear layers are PyTorch's own calls of cuBLAS (sc_torch_product_rate()) */
   gboolean eager_norm;         /* an RMSNorm is written out in tensor operations, each a kernel */
   gboolean loss_in_place;      /* a fused loss reads 16-bit logits and leaves their gradient in their place (Transformer Engine) */
+  gboolean ring_in_order;      /* context parallelism hands out a sequence in order, so the last rank sees every block of a ring whole */
   gboolean torch_loss;         /* PyTorch's cross entropy: in fp32, or, if fused, on the 16-bit logits in place */
   gboolean loss_apart;         /* ... which then gets its gradient beside the logits, not in their place */
   gboolean fused_wgrad;        /* weight gradients accumulate inside the GEMM; else a separate add per micro-batch */

@@ -10,7 +10,8 @@
  *
  * A step of the ring is half a block: all queries against the first half of keys from a chunk pair before, or the second half of queries
  * against all keys from one behind.  The pairs are the same; the last rank has only steps of the first kind, which
- * correct all of the output, and the others wait for it: its list is everybody's. */
+ * correct all of the output, and the others wait for it: its list is everybody's.  Without zig-zag (ScFramework.ring_in_order) the last
+ * rank has whole blocks. */
 #include "models/layer-pass.h"
 
 /* Those that pass keys and values round, and what one of them has of Q, K, V: heads and tokens (of all sequences). */
@@ -48,7 +49,9 @@ ring_flash (Pass *p, const Ring *r, gboolean own, gboolean backward)
   ScAttentionShape part = r->whole;
   part.pairs = pairs_of (&r->whole) / ((double) r->n * r->n);
   part.queries = MAX (r->whole.seq / r->n, 1);
-  part.seq = own ? part.queries : MAX (part.queries / 2, 1);
+  part.seq = own || p->fw->ring_in_order ? part.queries : MAX (part.queries / 2, 1);
+  if (!own && p->fw->ring_in_order)
+    part.pairs *= 2;
   part.causal = own;
   if (backward)
     sc_pass_flash (p, own ? "attention backward" : "attention step backward", SC_KERNEL_FLASH_BACKWARD, &part);
