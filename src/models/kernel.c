@@ -260,6 +260,16 @@ measured_form (const ScDevice *device, const ScSampleTable *table, gboolean rela
   return form;
 }
 
+/* Grouped products that were not measured reach what plain ones of their type do: 8 bits less of the datasheet than 16. */
+static const ScCited *
+grouped_efficiency (const ScDevice *device, const ScKernel *kernel)
+{
+  const ScKernel plain = { .class = SC_KERNEL_GEMM, .dtype = kernel->dtype };
+  gboolean relative;
+  const ScSampleTable *const table = kernel->class == SC_KERNEL_GROUPED_GEMM ? sc_device_samples (device, &plain, &relative) : NULL;
+  return table != NULL && !relative ? sc_samples_efficiency (device, table) : NULL;
+}
+
 /* Tails of one part are filled by the next. */
 static ScCost
 part_cost (const ScDevice *device, const ScKernel *kernel, double speed)
@@ -284,7 +294,8 @@ sc_kernel_cost (const ScDevice *device, const ScKernel *kernel, double speed)
   const double sustained = product && !device->burst ? MIN (device->gemm_sustained.value, 1) : 1;
   gboolean relative;
   const ScSampleTable *const table = sc_device_samples (device, kernel, &relative);
-  const ScForm form = table != NULL ? measured_form (device, table, relative, kernel, sustained) : sc_kernel_form (device, kernel, NULL, sustained);
+  const ScForm form = table != NULL ? measured_form (device, table, relative, kernel, sustained)
+                                     : sc_kernel_form (device, kernel, grouped_efficiency (device, kernel), sustained);
   const double launch = MIN (device->launch_s.value, form.seconds);
   ScCost cost = { (form.seconds - launch) / speed * (kernel->slow > 0 ? kernel->slow : 1), form.grade };
   if (launch > cost.seconds) /* then the launch is most of it */
