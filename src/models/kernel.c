@@ -270,24 +270,10 @@ grouped_efficiency (const ScDevice *device, const ScKernel *kernel)
   return table != NULL && !relative ? sc_samples_efficiency (device, table) : NULL;
 }
 
-/* Tails of one part are filled by the next. */
-static ScCost
-part_cost (const ScDevice *device, const ScKernel *kernel, double speed)
-{
-  ScKernel whole = sc_kernel_gemm (kernel->name, kernel->dtype, kernel->m * kernel->parts, kernel->n, kernel->k);
-  whole.layout = kernel->layout;
-  whole.slow = kernel->slow;
-  ScCost cost = sc_kernel_cost (device, &whole, speed);
-  cost.seconds /= kernel->parts;
-  return cost;
-}
-
 ScCost
 sc_kernel_cost (const ScDevice *device, const ScKernel *kernel, double speed)
 {
   g_return_val_if_fail (speed > 0, ((ScCost) { 0, SC_GRADE_ASSUMED }));
-  if (kernel->parts > 1)
-    return part_cost (device, kernel, speed);
   if (kernel->seconds > 0)
     return (ScCost) { kernel->seconds / speed, SC_GRADE_USER };
   const gboolean product = kernel->class == SC_KERNEL_GEMM || kernel->class == SC_KERNEL_GROUPED_GEMM;
@@ -306,7 +292,7 @@ sc_kernel_cost (const ScDevice *device, const ScKernel *kernel, double speed)
 
 /* --- what was asked before --- */
 
-#define KEY_WORDS 23
+#define KEY_WORDS 22
 
 typedef struct
 {
@@ -341,7 +327,7 @@ key_of (const ScDevice *device, const ScKernel *k, double speed)
     (guint64) k->class | (guint64) k->dtype << 8 | (guint64) k->layout << 16 | (guint64) k->op << 24 | (guint64) (k->accumulate != 0) << 32
         | (guint64) (k->causal != 0) << 33,
     k->m, k->n, k->k, k->batch, k->row_tiles[0], k->row_tiles[1], k->row_tiles[2], bits (k->flops), bits (k->bytes), k->seq, k->heads,
-    k->kv_heads, k->v_head_dim, k->row, k->queries, k->window, k->largest, bits (k->seconds), bits (k->slow), k->parts,
+    k->kv_heads, k->v_head_dim, k->row, k->queries, k->window, k->largest, bits (k->seconds), bits (k->slow),
   } };
 }
 

@@ -88,7 +88,6 @@ typedef struct
   ScGemmLayout  layout;         /* GEMM */
   gboolean      accumulate;     /* adds into an fp32 buffer (weight gradients) */
   double        slow;           /* time over that of a plain product (scales by block); 0: 1 */
-  guint  parts;      /* one of so many of a product whose parts run on streams beside each other: its share of the whole one's time; 0: a product of its own */
   guint64       row_tiles[3];   /* grouped: tiles of 256, 128, 64 rows over all groups */
   guint64       largest;        /* grouped: rows of the largest group */
   double        flops;          /* executed FLOPs, 2 m n k batch for GEMMs; 0 for memory-bound kernels */

@@ -8,9 +8,8 @@
  * Transformer Engine knows buffers of four names, qkv, proj, fc1 and fc2; other products gather and sum as ever (Megatron-LM
  * core/extensions/transformer_engine.py).
  *
- * Chunks are launched on three streams in turns, so that one fills what the waves of another leave free: each takes its share of the whole product.
- * (Alone they would take 1.2 times that at tp 8, 405B, which published fp8 runs do not show.)  Gradients of inputs and weights have their collectives
- * beside them whole (bulk): sc_pass_column_backward(). */
+ * A chunk is a product of its own rows, so what splitting costs in waves is in its price.  Gradients of inputs and weights have
+ * their collectives beside them whole (bulk): sc_pass_column_backward(). */
 #include "models/layer-pass.h"
 
 #define PIPELINE_CHUNKS 4 /* num_splits of initialize_ub() */
@@ -40,16 +39,6 @@ together (Pass *p)
   g_array_index (p->items, ScItem, p->items->len - 1).together = TRUE;
 }
 
-/* Chunks run on streams of their own, in turns (NVTE_COMM_OVERLAP_MAX_STREAMS). */
-static void
-chunk_gemm (Pass *p, const char *name, ScGemmLayout layout, guint chunks, double n, double k)
-{
-  ScKernel product = sc_kernel_gemm (name, sc_pass_gemm_dtype (p), (guint64) (p->t / chunks), (guint64) n, (guint64) k);
-  product.layout = layout;
-  product.parts = chunks;
-  sc_pass_linear_kernel (p, product);
-}
-
 /* X[T / tp, k] of each rank times W: its own first, while those of the rank before arrive. */
 void
 sc_pass_gathered_gemm (Pass *p, const char *gather, const char *name, ScGemmLayout layout, double n, double k, double width)
@@ -66,7 +55,7 @@ sc_pass_gathered_gemm (Pass *p, const char *gather, const char *name, ScGemmLayo
           sc_pass_in_buffers (p);
           together (p);
         }
-      chunk_gemm (p, name, layout, chunks, n, k);
+      sc_pass_gemm (p, name, layout, p->t / chunks, n, k);
       if (i > 0)
         together (p);
     }
@@ -78,7 +67,7 @@ sc_pass_reduced_gemm (Pass *p, const char *reduce, const char *name, ScGemmLayou
 {
   for (guint i = 0; i < PIPELINE_CHUNKS; i++)
     {
-      chunk_gemm (p, name, layout, PIPELINE_CHUNKS, n, k);
+      sc_pass_gemm (p, name, layout, p->t / PIPELINE_CHUNKS, n, k);
       if (i > 0)
         together (p);
       sc_pass_collective (p, SC_ITEM_COLLECTIVE_START, SC_COMM_TP, SC_COLL_REDUCE_SCATTER, reduce, p->e * n * p->t / PIPELINE_CHUNKS);
