@@ -26,7 +26,7 @@ G_DEFINE_QUARK (sc - cmd - error - quark, sc_cmd_error)
 const ScCommand *const *
 sc_command_all (void)
 {
-  static const ScCommand *const commands[] = { &sc_cmd_run, &sc_cmd_fit, &sc_cmd_explain, &sc_cmd_compare, &sc_cmd_sweep, &sc_cmd_merge, &sc_cmd_comm, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list,
+  static const ScCommand *const commands[] = { &sc_cmd_run, &sc_cmd_fit, &sc_cmd_explain, &sc_cmd_compare, &sc_cmd_search, &sc_cmd_sweep, &sc_cmd_merge, &sc_cmd_comm, &sc_cmd_check, &sc_cmd_show, &sc_cmd_list,
                                                &sc_cmd_validate, &sc_cmd_calibrate, NULL };
   return commands;
 }
@@ -38,7 +38,7 @@ sc_status_all (guint *ret_n)
 {
   static const ScStatusRow rows[] = {
     { SC_STATUS_OK, "all went well" },
-    { SC_STATUS_CONDITION, "a requested condition failed (fit, --require-fit, --check, merge)" },
+    { SC_STATUS_CONDITION, "a requested condition failed (fit, search, --require-fit, --check, merge)" },
     { SC_STATUS_USAGE, "wrong usage: unknown command or option, or a --set that cannot be" },
     { SC_STATUS_DATA, "bad data: an input that is not valid, or two that do not go together" },
     { SC_STATUS_NO_INPUT, "no such input" },
@@ -181,7 +181,7 @@ sc_inputs_clear (ScInputs *inputs)
 }
 
 gboolean
-sc_inputs_read (ScInputs *inputs, int argc, char **argv, GError **error)
+sc_inputs_read_apart (ScInputs *inputs, int argc, char **argv, GError **error)
 {
   if (argc != 1 && argc != 3)
     {
@@ -213,9 +213,17 @@ sc_inputs_read (ScInputs *inputs, int argc, char **argv, GError **error)
   inputs->workload = sc_workload_from_text (inputs->workload_file, inputs->workload_text, inputs->workload_length, inputs->set, error);
   if (inputs->workload == NULL)
     return FALSE;
+  return TRUE;
+}
+
+gboolean
+sc_inputs_read (ScInputs *inputs, int argc, char **argv, GError **error)
+{
+  if (!sc_inputs_read_apart (inputs, argc, argv, error))
+    return FALSE;
   if (!sc_workload_check_topology (inputs->workload, inputs->topology, error))
     {
-      g_prefix_error (error, "%s: ", workload);
+      g_prefix_error (error, "%s: ", argc == 3 ? argv[2] : EXAMPLE_WORKLOAD);
       return FALSE;
     }
   return TRUE;

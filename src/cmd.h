@@ -57,6 +57,7 @@ extern const ScCommand sc_cmd_run;
 extern const ScCommand sc_cmd_fit;
 extern const ScCommand sc_cmd_explain;
 extern const ScCommand sc_cmd_compare;
+extern const ScCommand sc_cmd_search;
 extern const ScCommand sc_cmd_sweep;
 extern const ScCommand sc_cmd_merge;
 extern const ScCommand sc_cmd_check;
@@ -101,6 +102,9 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (ScInputs, sc_inputs_clear)
 /* Reads and checks @argv[1] = TOPOLOGY and @argv[2] = WORKLOAD, paths or names of shipped ones; without arguments the
  * built-in example.  Checks also that the two go together. */
 gboolean sc_inputs_read (ScInputs *inputs, int argc, char **argv, GError **error);
+
+/* The same without that last check: the plan, or its size, is not what counts. */
+gboolean sc_inputs_read_apart (ScInputs *inputs, int argc, char **argv, GError **error);
 
 /* The workload once more, with @more (NULL-ended, as --set writes it) on top of what --set says; checked as the first time. */
 ScWorkload *sc_inputs_read_changed (const ScInputs *inputs, char **more, GError **error);
