@@ -42,6 +42,13 @@ sc_brief_microbatches (const ScWorkload *w, guint tried)
   return least < m ? m - (m - least) / period * period : m;
 }
 
+guint
+sc_brief_least (const ScWorkload *w)
+{
+  const guint m = sc_workload_microbatches (w), period = period_of (w), least = MAX (period, 2);
+  return period > 0 && m > least ? m - (m - least) / period * period : m;
+}
+
 ScWorkload
 sc_brief_workload (const ScWorkload *w, guint microbatches)
 {

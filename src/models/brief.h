@@ -32,6 +32,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScRepeat, sc_repeat_free)
 /* Micro-batches to simulate of a step of @workload, after @tried were not steady (0: none was tried yet); as many as it has where fewer will not do. */
 guint sc_brief_microbatches (const ScWorkload *workload, guint tried);
 
+/* As few as make all calls that more make. */
+guint sc_brief_least (const ScWorkload *workload);
+
 /* @workload with so many, for sc_lower(): it borrows all that @workload owns. */
 ScWorkload sc_brief_workload (const ScWorkload *workload, guint microbatches);
 

@@ -136,24 +136,30 @@ order_needs_costs (const ScWorkload *workload)
   return sc_schedule_find (workload->plan.schedule)->orders != NULL;
 }
 
-/* @marks, @tapes_only: ScLowerInput. */
+/* Lowers with the walks that are known, and notes which others calls take.  @marks, @tapes_only: ScLowerInput. */
+static gboolean
+lower_once (Plan *p, const ScForecastOptions *options, ScDetail detail, gboolean marks, gboolean tapes_only, GError **error)
+{
+  g_clear_pointer (&p->lowered, sc_lowered_free);
+  const ScFolded folded = sc_forecast_context_fold (p->context, p->fabric, p->layout, p->needs, p->colour, options->class_budget, options->unfolded);
+  p->input = (ScLowerInput) { .workload = &p->simulated, .fabric = p->fabric, .layout = p->layout, .loads = folded.loads, .fold = folded.fold,
+                              .items = p->items, .sizes = p->sizes, .detail = detail, .costs = sc_forecast_context_costs (p->context),
+                              .apart = options->apart, .marks = marks, .tapes_only = tapes_only };
+  if (!check_size (&p->input, error))
+    return FALSE;
+  p->lowered = sc_lower (&p->input);
+  g_array_append_vals (p->needs, p->lowered->needs->data, p->lowered->needs->len);
+  sc_needs_sort (p->needs);
+  return TRUE;
+}
+
 static gboolean
 lower (Plan *p, const ScForecastOptions *options, gboolean marks, gboolean tapes_only, GError **error)
 {
   const ScDetail detail = tapes_only ? SC_DETAIL_STAGE : options->detail;
   do /* which algorithms the calls take is known once they are made; their links are walked then */
-    {
-      g_clear_pointer (&p->lowered, sc_lowered_free);
-      const ScFolded folded = sc_forecast_context_fold (p->context, p->fabric, p->layout, p->needs, p->colour, options->class_budget, options->unfolded);
-      p->input = (ScLowerInput) { .workload = &p->simulated, .fabric = p->fabric, .layout = p->layout, .loads = folded.loads, .fold = folded.fold,
-                                  .items = p->items, .sizes = p->sizes, .detail = detail, .costs = sc_forecast_context_costs (p->context),
-                                  .apart = options->apart, .marks = marks, .tapes_only = tapes_only };
-      if (!check_size (&p->input, error))
-        return FALSE;
-      p->lowered = sc_lower (&p->input);
-      g_array_append_vals (p->needs, p->lowered->needs->data, p->lowered->needs->len);
-      sc_needs_sort (p->needs);
-    }
+    if (!lower_once (p, options, detail, marks, tapes_only, error))
+      return FALSE;
   while (p->lowered->needs->len > 0 && (!tapes_only || order_needs_costs (&p->simulated)));
   return TRUE;
 }
@@ -178,7 +184,11 @@ static ScTrace *
 simulate_brief (Plan *p, const ScWorkload *workload, const ScForecastOptions *options, ScRepeat **ret_repeat, GError **error)
 {
   const guint all = sc_workload_microbatches (workload);
-  for (guint n = sc_brief_microbatches (workload, 0); n < all; n = sc_brief_microbatches (workload, n))
+  const guint first = sc_brief_microbatches (workload, 0);
+  p->simulated = sc_brief_workload (workload, sc_brief_least (workload));
+  if (first < all && !lower_once (p, options, SC_DETAIL_STAGE, FALSE, FALSE, error)) /* for the calls */
+    return NULL;
+  for (guint n = first; n < all; n = sc_brief_microbatches (workload, n))
     {
       p->simulated = sc_brief_workload (workload, n);
       g_autoptr (ScTrace) trace = simulate (p, options, TRUE, error);

@@ -81,7 +81,7 @@ sc_lower_put_kept (Lower *l)
 {
   const ScWorkload *const w = l->in->workload;
   const ScFramework *const fw = w->framework;
-  const ScLayerShape shape = sc_layer_shape (w, NULL);
+  const ScLayerShape shape = sc_layer_shape (w, &l->in->items->kinds->kinds[0]);
   g_autoptr (GArray) shapes = g_array_new (FALSE, FALSE, sizeof (WeightShape));
   Weights weights = { .shapes = shapes };
   look_at_stage (l, fw->placeholders, &weights);

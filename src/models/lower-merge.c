@@ -267,6 +267,62 @@ play (Play *p, const Priced *priced)
     p->m->grade_ps[g] += priced->grade_ps[g];
 }
 
+/* Nothing is under way beside compute, so that what is played next does not hang on what was. */
+static gboolean
+is_clear (Play *p)
+{
+  for (guint i = 0; i < p->beside->len; i++)
+    {
+      const Beside *const b = &g_array_index (p->beside, Beside, i);
+      if (!b->waited || b->end > p->now)
+        return FALSE;
+    }
+  g_array_set_size (p->beside, 0);
+  return TRUE;
+}
+
+/* What was played since @before, which began and ended clear and left nothing as it is, @times more. */
+static void
+play_again (Play *p, const Play *before, const Segment *segment_before, const Run *run_before, const Priced *priced, guint times)
+{
+  Segment *const s = segment (p);
+  Run *const run = run_of (p);
+  for (guint i = 0; i < SC_N_TIMES; i++)
+    {
+      for (guint k = 0; k < SC_N_WORKS; k++)
+        s->work[i][k] += times * (s->work[i][k] - segment_before->work[i][k]);
+      s->comm[i] += times * (s->comm[i] - segment_before->comm[i]);
+    }
+  for (guint i = 0; i < SC_N_MEMS; i++)
+    p->bytes[i] += times * (p->bytes[i] - before->bytes[i]);
+  for (guint g = 0; g < SC_N_GRADES; g++)
+    p->m->grade_ps[g] += times * priced->grade_ps[g];
+  p->sum += times * (p->sum - before->sum);
+  p->now += times * (p->now - before->now);
+  run->issue += times * (run->issue - run_before->issue);
+}
+
+/* Plays @priced @n times.  Whatever is highest or longest on the way, as it goes up or down from one time to the next, is so the first or the last
+ * time; those between are counted. */
+static void
+play_times (Play *p, const Priced *priced, guint n)
+{
+  for (guint i = 0; i < n; i++)
+    {
+      const Play before = *p;
+      const Segment segment_before = *segment (p);
+      const Run run_before = *run_of (p);
+      const guint segments = p->m->segments->len, runs = p->m->runs->len;
+      const gboolean clear = is_clear (p);
+      play (p, priced);
+      if (i + 2 < n && clear && is_clear (p) && p->m->segments->len == segments && p->m->runs->len == runs)
+        {
+          play_again (p, &before, &segment_before, &run_before, priced, n - i - 2);
+          i = n - 2;
+        }
+    }
+}
+
 /* A set of these changes: one that there is, if there is one, so that classes which do the same name the same. */
 static guint32
 find_mem_set (ScProgram *program, const ScMemDelta *deltas, guint n)
@@ -307,8 +363,12 @@ sc_lower_merge (Lower *l, const Priced *const *lists, guint n)
   g_array_set_size (m->runs, 1);
   g_array_index (m->runs, Run, 0).n = 1;
   Play p = { .l = l, .m = m, .beside = beside };
-  for (guint i = 0; i < n; i++)
-    play (&p, lists[i]);
+  for (guint i = 0, times; i < n; i += times)
+    {
+      for (times = 1; i + times < n && lists[i + times] == lists[i];)
+        times++;
+      play_times (&p, lists[i], times);
+    }
   m->peak = memory_set (l->p, p.most, none);
   m->after = memory_set (l->p, p.bytes, p.most);
   return m;

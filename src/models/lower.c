@@ -108,7 +108,7 @@ sc_step_items_new (const ScWorkload *workload)
       if (shape.kind.recompute.full && !shape.kind.recompute.last)
         sc_layer_rebuild (&shape, s->layers[k].rebuild = item_list ());
     }
-  const ScLayerShape shape = sc_layer_shape (workload, NULL), last = sc_layer_shape (workload, &s->kinds->kinds[s->kinds->of_layer[workload->model.layers - 1]]);
+  const ScLayerShape shape = sc_layer_shape (workload, &s->kinds->kinds[0]), last = sc_layer_shape (workload, &s->kinds->kinds[s->kinds->of_layer[workload->model.layers - 1]]);
   list_passes (&shape, embedding, &s->embedding);
   list_passes (&shape, head, &s->head);
   add_mtp (&last, &s->head);
@@ -322,7 +322,7 @@ put_finish (Lower *l)
   if (matrices != NULL && l->sharding->optimizer)
     sc_matrices_deal (matrices, sc_plan_shard_ranks (l->plan), sc_plan_expert_data_ranks (l->plan));
   const double owned = l->sharding->optimizer ? dense / sc_plan_shard_ranks (l->plan) + experts / sc_plan_expert_data_ranks (l->plan) : held;
-  const ScLayerShape shape = sc_layer_shape (w, NULL);
+  const ScLayerShape shape = sc_layer_shape (w, &l->in->items->kinds->kinds[0]);
   g_autoptr (GArray) items = item_list ();
   sc_optimizer_step (&shape, l->sharding->grads ? owned : held, owned, matrices, items);
   Priced priced = sc_lower_price_list (l, items, l->price->device, l->price->speed, l->price->host_factor, 1);
@@ -383,7 +383,7 @@ put_weight_casts (Lower *l)
 {
   if (!caches_casts (l))
     return;
-  const ScLayerShape shape = sc_layer_shape (l->in->workload, NULL);
+  const ScLayerShape shape = sc_layer_shape (l->in->workload, &l->in->items->kinds->kinds[0]);
   g_autoptr (GArray) items = item_list ();
   sc_weights_cast (&shape, cast_params (l), items);
   Priced priced = sc_lower_price_list (l, items, l->price->device, l->price->speed, l->price->host_factor, 1);
@@ -433,7 +433,7 @@ put_states (Lower *l)
     sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_GRADS, dense * each.grads + experts * expert.grads, "gradients");
   if (!by_tensor && !sc_lower_offloads_optimizer (l))
     sc_lower_put_state (l, SC_TAPE_LAZY, SC_MEM_OPTIMIZER, dense * each.optimizer + experts * expert.optimizer, "optimizer states");
-  const ScLayerShape shape = sc_layer_shape (l->in->workload, NULL);
+  const ScLayerShape shape = sc_layer_shape (l->in->workload, &l->in->items->kinds->kinds[0]);
   sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_COMM, sc_user_buffer_bytes (&shape), "user buffers");
   if (sc_sharding_has_pipeline_engine (l->sharding, l->in->workload->framework) && l->at.pp == p->pp - 1) /* pipe_buffers['outputs'] of deepspeed/runtime/pipe/engine.py */
     sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_LOGITS, shape.tokens * l->in->workload->model.vocab / p->tp * shape.act_bytes, "logits of the micro-batch before");

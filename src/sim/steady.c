@@ -26,6 +26,13 @@ op_of (const Run *r, const ScActor *actor, guint32 i)
   return sc_program_op (r->program, actor, actor->first_op + i);
 }
 
+/* The same, with ids that are not its actor's own. */
+static const ScOp *
+stored_op (const Run *r, const ScActor *actor, guint32 i)
+{
+  return &g_array_index (r->program->ops, ScOp, actor->first_stored + i);
+}
+
 static const ScSpan *
 span_of (const Run *r, const ScActor *actor, guint32 i)
 {
@@ -151,10 +158,10 @@ list_callers (const Run *r, const Actor *actors, guint n, gboolean outside)
       const guint32 from = start[actors[a].last], to = start[actors[a].last + 1]; /* blocks are alike: one will do */
       for (guint32 i = outside ? 0 : from; i < (outside ? actors[a].actor->n_ops : to); i++)
         {
-          const ScOp op = op_of (r, actors[a].actor, i);
-          const Caller caller = { op.arg, a };
-          if (op.kind == SC_OP_CALL && (!outside || i < start[actors[a].first] || i >= to))
-            g_array_append_val (callers, caller);
+          if (stored_op (r, actors[a].actor, i)->kind != SC_OP_CALL || (outside && i >= start[actors[a].first] && i < to))
+            continue;
+          const Caller caller = { op_of (r, actors[a].actor, i).arg, a };
+          g_array_append_val (callers, caller);
         }
     }
   g_array_sort (callers, compare_callers);
@@ -225,9 +232,12 @@ find_circles (const Run *r, Actor *actors, guint n)
 
 /* From when on @op, the @i-th of @actor, does something; SC_TIME_NONE: it only orders others. */
 static ScTime
-works_from (const Run *r, const ScActor *actor, guint32 i, const ScOp *op)
+works_from (const Run *r, const ScActor *actor, guint32 i)
 {
-  return op->kind == SC_OP_WORK || op->kind == SC_OP_CALL ? sc_trace_ready (r->trace, actor->first_op + i, op) : SC_TIME_NONE;
+  const ScOp *const op = stored_op (r, actor, i);
+  if (op->kind == SC_OP_WORK)
+    return span_of (r, actor, i)->start;
+  return op->kind == SC_OP_CALL ? r->trace->ready[op->value + actor->first_ready] : SC_TIME_NONE;
 }
 
 /* Cuts the stretch of @circle to where none but the steady blocks of @a work, and no block more would. */
@@ -237,8 +247,7 @@ cut (const Run *r, const Actor *a, Actor *circle)
   const guint32 *const start = a->blocks->start;
   for (guint32 i = 0; i < a->actor->n_ops; i++)
     {
-      const ScOp op = op_of (r, a->actor, i);
-      const ScTime from = works_from (r, a->actor, i, &op);
+      const ScTime from = works_from (r, a->actor, i);
       if (from == SC_TIME_NONE)
         continue;
       if (i < start[a->first])
@@ -264,10 +273,10 @@ host_keeps_up (const Run *r, const Actor *a, ScTime by, ScTime *ret_issue)
   *ret_issue = 0;
   for (guint32 i = 0; i < end; i++)
     {
-      const ScOp op = op_of (r, a->actor, i);
-      issued += (ScTime) op.issue_ns * 1000;
-      *ret_issue += i >= first ? (ScTime) op.issue_ns * 1000 : 0;
-      if (op.kind != SC_OP_HOST_WAIT)
+      const ScOp *const op = stored_op (r, a->actor, i);
+      issued += (ScTime) op->issue_ns * 1000;
+      *ret_issue += i >= first ? (ScTime) op->issue_ns * 1000 : 0;
+      if (op->kind != SC_OP_HOST_WAIT)
         continue;
       waits |= i >= first;
       issued = span_of (r, a->actor, i)->end;
