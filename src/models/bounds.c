@@ -132,7 +132,7 @@ static double
 activations (const Parts *p, const ScSchedule *row, guint rank)
 {
   const ScPlan *const plan = &p->workload->plan;
-  const ScScheduleShape shape = { plan->pp, plan->vpp, sc_workload_microbatches (p->workload), MAX (plan->microbatch_group, 1) };
+  const ScScheduleShape shape = sc_workload_schedule_shape (p->workload);
   const gboolean whole = row == &sc_schedule_1f1b || row == &sc_schedule_interleaved || row == &sc_schedule_none;
   const guint n = whole && row->in_flight != NULL ? row->in_flight (&shape, rank) : 1;
   double least = saved_bytes (p, sc_placement_stage (p->placement, plan->pp, rank, 0));
