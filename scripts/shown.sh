@@ -6,7 +6,7 @@
 #
 # A block of ``` that begins with "$ stepcast ..." or "$ for ..." (continued behind a backslash) is a command and its output; they run in the
 # order of the page, in one folder that has tests/.  A block behind the line <!-- shown: COMMAND --> is the output alone.  An exit
-# status of 1 is an answer, a higher one ends the run with it.  Environment: RUN is put before the program.
+# status of 1 is an answer, a higher one of any command ends the run.  Environment: RUN is put before the program.
 set -eu
 srcdir=$(cd "$(dirname "$0")/.." && pwd)
 program=$1
@@ -16,7 +16,9 @@ trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/bin" "$scratch/here"
 cat >"$scratch/bin/stepcast" <<END
 #!/bin/sh
-exec ${RUN-} "$(cd "$(dirname "$program")" && pwd)/$(basename "$program")" "\$@"
+${RUN-} "$(cd "$(dirname "$program")" && pwd)/$(basename "$program")" "\$@" || status=\$?
+[ "\${status-0}" -le 1 ] || echo "\$status" >>"$scratch/failed"
+exit "\${status-0}"
 END
 chmod +x "$scratch/bin/stepcast"
 PATH=$scratch/bin:$PATH
@@ -28,9 +30,9 @@ show ()
 {
   status=0
   (cd "$scratch/here" && sh -c "$1" </dev/null) || status=$?
-  if [ "$status" -gt 1 ]; then
-    echo "$document: \"$1\" ends with status $status" >&2
-    exit "$status"
+  if [ "$status" -gt 1 ] || [ -e "$scratch/failed" ]; then
+    echo "$document: a command of \"$1\" fails" >&2
+    exit 1
   fi
 }
 

@@ -92,7 +92,8 @@ const ScCommand sc_cmd_explain = {
   .help = "TOPOLOGY and WORKLOAD as in stepcast run.\n"
           "\n"
           "The critical path is the chain of work, communication and issue that the end of the step waited for, from\n"
-          "its begin on; its parts add up to the step.  What each resource is worth comes from forecasts with it twice\n"
+          "its begin on; its parts add up to the step (where ranks begin one after another, plan.post_validation, to the time from\n"
+          "the first begin to the last end).  What each resource is worth comes from forecasts with it twice\n"
           "as good, and changes of the plan from forecasts with those keys: stepcast run --set says the same.  Changes\n"
           "keep model, global batch and GPUs, and are simulated with --detail stage.",
   .run = run,

@@ -16,25 +16,17 @@
 
 /* ---- What differs ---- */
 
-/* Length of the key of "KEY = VALUE". */
-static gsize
-key_length (const char *setting)
+/* Settings by their keys, borrowed. */
+static GHashTable *
+by_key (const ScReportRead *r)
 {
-  return (gsize) (strstr (setting, " = ") - setting);
-}
-
-/* The setting of that key, or NULL. */
-static const char *
-find_setting (const ScReportRead *r, const char *setting)
-{
-  const gsize length = key_length (setting);
+  GHashTable *const table = g_hash_table_new (g_str_hash, g_str_equal);
   for (guint i = 0; i < r->settings->len; i++)
     {
-      const char *const other = g_ptr_array_index (r->settings, i);
-      if (key_length (other) == length && strncmp (other, setting, length) == 0)
-        return other;
+      const ScReportSetting *const s = g_ptr_array_index (r->settings, i);
+      g_hash_table_insert (table, s->key, s->value);
     }
-  return NULL;
+  return table;
 }
 
 /* "plan.tp: 8 -> 16", caller frees. */
@@ -42,17 +34,19 @@ static GPtrArray *
 differing_settings (const ScReportRead *a, const ScReportRead *b)
 {
   GPtrArray *const out = g_ptr_array_new_with_free_func (g_free);
+  g_autoptr (GHashTable) in_a = by_key (a), in_b = by_key (b);
   for (guint i = 0; i < a->settings->len; i++)
     {
-      const char *const x = g_ptr_array_index (a->settings, i), *const y = find_setting (b, x);
-      if (y == NULL || strcmp (x, y) != 0)
-        g_ptr_array_add (out, g_strdup_printf ("%.*s: %s -> %s", (int) key_length (x), x, x + key_length (x) + 3, y != NULL ? y + key_length (y) + 3 : "none"));
+      const ScReportSetting *const x = g_ptr_array_index (a->settings, i);
+      const char *const y = g_hash_table_lookup (in_b, x->key);
+      if (y == NULL || strcmp (x->value, y) != 0)
+        g_ptr_array_add (out, g_strdup_printf ("%s: %s -> %s", x->key, x->value, y != NULL ? y : "none"));
     }
   for (guint i = 0; i < b->settings->len; i++)
     {
-      const char *const y = g_ptr_array_index (b->settings, i);
-      if (find_setting (a, y) == NULL)
-        g_ptr_array_add (out, g_strdup_printf ("%.*s: none -> %s", (int) key_length (y), y, y + key_length (y) + 3));
+      const ScReportSetting *const y = g_ptr_array_index (b->settings, i);
+      if (!g_hash_table_contains (in_a, y->key))
+        g_ptr_array_add (out, g_strdup_printf ("%s: none -> %s", y->key, y->value));
     }
   return out;
 }

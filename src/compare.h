@@ -5,6 +5,12 @@
 #include "models/category.h"
 #include "train-log.h"
 
+/* A leaf of topology, model or plan. */
+typedef struct
+{
+  char *key, *value; /* "plan.tp", "8" */
+} ScReportSetting;
+
 /* What is compared of a report of stepcast run --format json. */
 typedef struct
 {
@@ -16,7 +22,7 @@ typedef struct
   double bytes[SC_N_MEMS];    /* of the fullest GPU at its peak, by kind */
   double allocated_bytes, reserved_bytes, device_bytes, capacity_bytes;
   char  *verdict;
-  GPtrArray *settings; /* char *, owned: "plan.tp = 8", of topology, model and plan, in the order of the report */
+  GPtrArray *settings; /* ScReportSetting, owned, in the order of the report */
   double rank0_allocated_bytes, rank0_reserved_bytes; /* of the class that has rank 0 */
 } ScReportRead;
 

@@ -4,6 +4,7 @@
 #include "models/sharding.h"
 #include "units.h"
 #include <math.h>
+#include <string.h>
 
 #define WORTH 0.03 /* share of the step below which nothing is said of time */
 
@@ -17,7 +18,7 @@ share (const ScSummary *s, ScTimeKind kind)
   return sum / (double) s->n_stages / (double) s->step;
 }
 
-/* Bytes of @kind that crossed links between nodes, and all of them. */
+/* Whether bytes of @kind crossed NICs. */
 static gboolean
 crosses_nodes (const ScSummary *s, ScTimeKind kind)
 {
@@ -28,6 +29,16 @@ crosses_nodes (const ScSummary *s, ScTimeKind kind)
         return TRUE;
     }
   return FALSE;
+}
+
+/* Whether all nodes of the job have NVLink. */
+static gboolean
+has_nvlink (const ScSummary *s)
+{
+  for (guint i = 0; i < s->n_classes; i++)
+    if (!sc_topology_node_type (s->topology, s->classes[i].node)->has_nvlink)
+      return FALSE;
+  return TRUE;
 }
 
 static double
@@ -59,7 +70,7 @@ find_communication (const ScExplain *e, GPtrArray *out)
     const char *what; /* is waited for */
   } rows[] = {
     { SC_TIME_COMM_TP, "tensor-parallel collectives of every layer" },
-    { SC_TIME_COMM_CP, "keys and values of the other context-parallel ranks" },
+    { SC_TIME_COMM_CP, "what attention needs of the other context-parallel ranks" },
     { SC_TIME_COMM_EP, "tokens sent to experts and back" },
     { SC_TIME_COMM_PP, "boundary tensors between stages" },
     { SC_TIME_COMM_DP, "gradients or weights of the data-parallel ranks" },
@@ -72,23 +83,32 @@ find_communication (const ScExplain *e, GPtrArray *out)
         continue;
       const gboolean network = crosses_nodes (s, rows[i].kind);
       g_autofree char *group = g_ascii_strup (sc_time_kind_group (rows[i].kind), -1);
+      if (!network && !has_nvlink (s))
+        {
+          say (out, "%.1f %% of the step is exposed %s, waiting for %s. They stay inside the nodes, on PCIe.", 100 * part, group, rows[i].what);
+          continue;
+        }
       say (out, "%.1f %% of the step is exposed %s, waiting for %s. They %s; %s twice as fast would save %.1f %% of the step.", 100 * part,
            group, rows[i].what, network ? "go through NICs to other nodes" : "stay inside the nodes",
            network ? "NICs and network" : "NVLink", 100 * worth_of (e, network ? "device.scale.nic" : "device.scale.nvlink"));
     }
 }
 
-/* Why there is so much of it. */
+/* Why there is so much of it, where weights are shared out. */
 static void
 find_gathers (const ScExplain *e, GPtrArray *out)
 {
   const ScSummary *const s = e->summary;
-  const ScShardingRow *const row = sc_sharding_row (s->workload->plan.sharding);
+  const ScPlan *const p = &s->workload->plan;
+  const ScShardingRow *const row = sc_sharding_row (p->sharding);
   if (!row->weights || share (s, SC_TIME_COMM_DP) < WORTH)
     return;
-  say (out, "With %s each layer's weights are gathered for forward and again for backward, and its gradients reduced: for every micro-batch three times what a rank's layers "
-            "weigh, through the slowest link of the group. Fewer and larger micro-batches, copies shared inside a node (plan.shard_group, plan.zero.hpz) or weaker sharding move less.",
-       row->name);
+  const gboolean twice = p->sharding == SC_SHARDING_FSDP_FULL || p->sharding == SC_SHARDING_ZERO3, each = p->grad_sync == SC_GRAD_SYNC_EVERY;
+  say (out, "With %s each layer's weights are gathered for forward%s, and its gradients reduced%s: %s what a rank's layers weigh, through the slowest link of the group. "
+            "Fewer and larger micro-batches, %s or weaker sharding move less.",
+       row->name, twice ? " and again for backward" : "", each ? "" : " at the end of the step",
+       twice && each ? "for every micro-batch three times" : twice ? "for every micro-batch twice, and once a step," : "once or twice a micro-batch",
+       p->sharding == SC_SHARDING_ZERO3 ? "a second copy shared inside a node (plan.zero.hpz)" : "shards inside a node (plan.shard_group)");
 }
 
 static void
@@ -119,22 +139,36 @@ find_bubble (const ScExplain *e, GPtrArray *out)
   say (out, "%s.", text->str);
 }
 
+/* What recompute is for, by what the plan without it comes to. */
+static const char *
+recompute_reason (const ScExplain *e)
+{
+  if (e->summary->verdict == SC_VERDICT_DOES_NOT_FIT)
+    return ", and yet the plan does not fit";
+  for (guint i = 0; i < e->changes->len; i++)
+    {
+      const ScPlanChange *const c = g_ptr_array_index (e->changes, i);
+      if (g_strv_contains ((const char *const *) c->set, "plan.recompute=none"))
+        return c->verdict == SC_VERDICT_DOES_NOT_FIT ? "; without that the plan would not fit" : "; the plan would fit without it";
+    }
+  return "";
+}
+
 static void
 find_rest (const ScExplain *e, GPtrArray *out)
 {
   const ScSummary *const s = e->summary;
   const double host = share (s, SC_TIME_HOST), recompute = share (s, SC_TIME_RECOMPUTE), late = share (s, SC_TIME_LATE_PEER), optimizer = share (s, SC_TIME_OPTIMIZER);
   if (host >= WORTH)
-    say (out, "For %.1f %% of the step GPUs wait for the host to issue kernels: work between launches is short. Larger micro-batches or captured passes (plan.cuda_graphs) help.",
-         100 * host);
+    say (out, "For %.1f %% of the step GPUs wait for the host to issue kernels: work between launches is short. Larger micro-batches%s help.",
+         100 * host, s->workload->plan.cuda_graphs ? "" : " or captured passes (plan.cuda_graphs)");
   if (recompute >= WORTH)
-    say (out, "%.1f %% of the step recomputes activations; that is the price of %s.", 100 * recompute,
-         s->verdict == SC_VERDICT_FITS ? "memory of which a part is free now" : "fitting at all");
+    say (out, "%.1f %% of the step recomputes activations%s.", 100 * recompute, recompute_reason (e));
   if (late >= WORTH)
     say (out, "%.1f %% of the step waits for peers that come late to collectives: ranks differ in work or hardware.", 100 * late);
   if (optimizer >= WORTH)
     say (out, "%.1f %% of the step is the optimizer: the states of %s parameters on each rank go through memory once a step, so a small batch feels them.", 100 * optimizer,
-         s->workload->plan.dp > 1 && s->workload->plan.sharding == SC_SHARDING_NONE ? "all its" : "its share of");
+         s->workload->plan.sharding == SC_SHARDING_NONE ? "all its" : "its share of");
 }
 
 /* ---- Memory ---- */
@@ -153,16 +187,19 @@ find_memory (const ScExplain *e, GPtrArray *out)
   const ScClassSummary *const c = &s->classes[s->memory_class];
   const guint64 states = c->at_peak[SC_MEM_WEIGHTS] + c->at_peak[SC_MEM_GRADS] + c->at_peak[SC_MEM_OPTIMIZER];
   const guint64 rest = c->peak_allocated_bytes - states;
-  say (out, "At the peak of stage %u, the fullest, %.1f GiB are weights, gradients and optimizer states, %.1f GiB activations and what else micro-batches need. More replicas can "
-            "only share out the first; the second stays as it is with any number of them, and hangs on micro-batch, sequence, TP, CP and recompute.",
-       c->stage, in_gib (states), in_gib (rest));
+  const gboolean shared = s->workload->plan.sharding != SC_SHARDING_NONE;
+  say (out, "At the peak of stage %u, the fullest, %.1f GiB are weights, gradients and optimizer states, %.1f GiB activations and what else micro-batches need. More replicas %s "
+            "the first; the second hangs on micro-batch, sequence, TP, CP, PP and recompute%s.",
+       c->stage, in_gib (states), in_gib (rest), shared ? "can only share out" : "take nothing away; with sharding (stepcast list shardings) they would share out",
+       s->n_stages > 1 && s->microbatches <= 2 * s->n_stages ? ", and on how many micro-batches are in flight" : ", not on them");
 }
 
 static void
 find_uneven_memory (const ScExplain *e, GPtrArray *out)
 {
   const ScSummary *const s = e->summary;
-  if (s->n_stages < 2)
+  const char *const schedule = s->workload->plan.schedule;
+  if (s->n_stages < 2 || s->stages[0].layers > s->stages[s->n_stages - 1].layers || (strcmp (schedule, "1f1b") != 0 && strcmp (schedule, "interleaved") != 0))
     return;
   const ScClassSummary *const a = &s->classes[s->stages[0].class_id], *const b = &s->classes[s->stages[s->n_stages - 1].class_id];
   const double first = in_gib (a->at_peak[SC_MEM_ACTIVATIONS]), last = in_gib (b->at_peak[SC_MEM_ACTIVATIONS]);

@@ -79,7 +79,13 @@ write_path (const ScExplain *e, GString *out)
   g_autofree char *all = parts_text (e->time, e->summary->trace->end);
   g_string_append (out, "What its end waited for: the critical path\n  ");
   sc_append_wrapped (out, all, 2, 2, WIDTH);
-  g_string_append (out, "\n\n");
+  g_string_append_c (out, '\n');
+  if (e->summary->trace->end != e->summary->step)
+    {
+      g_autofree char *length = sc_format_seconds (sc_time_to_s (e->summary->trace->end)), *step = sc_format_seconds (sc_time_to_s (e->summary->step));
+      g_string_append_printf (out, "  Ranks begin one after another: from the first begin to the last end it is %s, of which a step begins every %s.\n", length, step);
+    }
+  g_string_append_c (out, '\n');
   g_string_append_printf (out, "  %-9s %10s %10s  %-13s of which\n", "stage", "from", "for", "micro-batches");
   for (guint i = 0; i < n;)
     {

@@ -7,6 +7,7 @@
 #include "library.h"
 
 #define SCHEMA_VERSION 1
+#define MOST 1e18 /* no report has larger numbers */
 
 void
 sc_report_read_free (ScReportRead *r)
@@ -53,19 +54,28 @@ is_text (const cJSON *item)
 static gboolean
 is_amount (const cJSON *item)
 {
-  return cJSON_IsNumber (item) != 0 && isfinite (item->valuedouble) && item->valuedouble >= 0;
+  return cJSON_IsNumber (item) != 0 && item->valuedouble >= 0 && item->valuedouble <= MOST;
 }
 
 static gboolean
 number (const ScJson *json, const cJSON *object, const char *key, double *ret, GError **error)
 {
-  const cJSON *const item = member (json, object, key, is_amount, "a number of 0 or more", error);
+  const cJSON *const item = member (json, object, key, is_amount, "a number from 0 to 1e18", error);
   if (item != NULL)
     *ret = item->valuedouble;
   return item != NULL;
 }
 
-/* Leaves of @item, "KEY = VALUE", without those that follow from others. */
+static void
+setting_free (gpointer data)
+{
+  ScReportSetting *const s = data;
+  g_free (s->key);
+  cJSON_free (s->value);
+  g_free (s);
+}
+
+/* Leaves of @item. */
 static void
 add_settings (GPtrArray *out, const char *path, const cJSON *item)
 {
@@ -78,8 +88,9 @@ add_settings (GPtrArray *out, const char *path, const cJSON *item)
         }
       return;
     }
-  g_autofree char *value = cJSON_PrintUnformatted (item);
-  g_ptr_array_add (out, g_strdup_printf ("%s = %s", path, value));
+  ScReportSetting *const s = g_new (ScReportSetting, 1);
+  *s = (ScReportSetting) { g_strdup (path), cJSON_PrintUnformatted (item) };
+  g_ptr_array_add (out, s);
 }
 
 static gboolean
@@ -89,6 +100,7 @@ read_times (ScReportRead *r, const ScJson *json, GError **error)
   if (stages == NULL)
     return FALSE;
   const int n = cJSON_GetArraySize (stages);
+  double sum = 0;
   for (const cJSON *stage = stages->child; stage != NULL; stage = stage->next)
     {
       const cJSON *const time = member (json, stage, "time_s", is_object, "parts of the step", error);
@@ -100,9 +112,13 @@ read_times (ScReportRead *r, const ScJson *json, GError **error)
           if (!number (json, time, sc_time_kind_name ((ScTimeKind) k), &seconds, error))
             return FALSE;
           r->time_s[k] += seconds / n;
+          sum += seconds / n;
         }
     }
-  return TRUE;
+  if (fabs (sum - r->step_s) <= 1e-6 * r->step_s)
+    return TRUE;
+  sc_json_fail (json, stages, NULL, error, "found parts that add up to %g s, expected step_time_s, %g s", sum, r->step_s);
+  return FALSE;
 }
 
 static gboolean
@@ -171,7 +187,7 @@ read_report (ScReportRead *r, const ScJson *json, GError **error)
   r->gpus = (guint) CLAMP (gpus, 0, 1e9);
   r->global_batch = (guint) CLAMP (batch, 0, 1e9);
   r->name = g_strdup_printf ("%s on %u GPUs of %s", what->valuestring, r->gpus, where->valuestring);
-  r->settings = g_ptr_array_new_with_free_func (g_free);
+  r->settings = g_ptr_array_new_with_free_func (setting_free);
   add_settings (r->settings, "topology", topology);
   add_settings (r->settings, "", workload);
   return read_times (r, json, error) && read_memory (r, json, error) && read_first_rank (r, json, error);

@@ -9,6 +9,8 @@
 #include "library.h"
 
 #define MIB (1024.0 * 1024)
+#define LONGEST 65536 /* bytes of a line; longer ones are none of these */
+#define MOST 1e15 /* no run prints larger numbers */
 #define NUMBER "([0-9][0-9,]*\\.?[0-9]*(?:[eE][-+]?[0-9]+)?)"
 
 /* What is read of a line, in the order of the matches. */
@@ -19,15 +21,16 @@ static const struct
   Value value;
   const char *framework;
   const char *pattern; /* one group: the number */
+  gboolean by_rank;    /* each rank may print it */
 } rows[] = {
-  { VALUE_STEP_MS, "Megatron", "elapsed time per iteration \\(ms\\): *" NUMBER },
-  { VALUE_BATCH, "Megatron", "global batch size: *" NUMBER },
-  { VALUE_TFLOPS, "Megatron", "(?:TFLOPs:|throughput per GPU \\(TFLOP/s/GPU\\):) *" NUMBER },
-  { VALUE_ALLOCATED_MB, "Megatron", "memory \\(MB\\).*max allocated: *" NUMBER },
-  { VALUE_RESERVED_MB, "Megatron", "memory \\(MB\\).*max reserved: *" NUMBER },
-  { VALUE_TPS, "torchtitan", "step: *[0-9]+ .*tps: *" NUMBER },
-  { VALUE_TFLOPS, "torchtitan", "step: *[0-9]+ .*tflops: *" NUMBER },
-  { VALUE_RESERVED_GIB, "torchtitan", "step: *[0-9]+ .*memory: *" NUMBER " *GiB" },
+  { VALUE_STEP_MS, "Megatron", "elapsed time per iteration \\(ms\\): *" NUMBER, FALSE },
+  { VALUE_BATCH, "Megatron", "global batch size: *" NUMBER, FALSE },
+  { VALUE_TFLOPS, "Megatron", "(?:TFLOPs:|throughput per GPU \\(TFLOP/s/GPU\\):) *" NUMBER, FALSE },
+  { VALUE_ALLOCATED_MB, "Megatron", "memory \\(MB\\).*max allocated: *" NUMBER, TRUE },
+  { VALUE_RESERVED_MB, "Megatron", "memory \\(MB\\).*max reserved: *" NUMBER, TRUE },
+  { VALUE_TPS, "torchtitan", "step: *[0-9]+ .*tps: *" NUMBER, TRUE },
+  { VALUE_TFLOPS, "torchtitan", "step: *[0-9]+ .*tflops: *" NUMBER, TRUE },
+  { VALUE_RESERVED_GIB, "torchtitan", "step: *[0-9]+ .*memory: *" NUMBER " *GiB", TRUE },
 };
 
 typedef struct
@@ -44,7 +47,7 @@ reader_init (Reader *r)
   *r = (Reader) { .least_rank = G_MAXUINT };
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
     r->regex[i] = g_regex_new (rows[i].pattern, G_REGEX_OPTIMIZE | G_REGEX_RAW, 0, NULL);
-  r->rank = g_regex_new ("\\[Rank ([0-9]{1,8})\\]", G_REGEX_RAW, 0, NULL);
+  r->rank = g_regex_new ("\\[[Rr]ank *([0-9]{1,18})\\]", G_REGEX_RAW, 0, NULL);
   r->colour = g_regex_new ("\x1b\\[[0-9;]*m", G_REGEX_RAW, 0, NULL);
   for (guint i = 0; i < N_VALUES; i++)
     r->found[i] = g_array_new (FALSE, FALSE, sizeof (double));
@@ -75,10 +78,10 @@ match (const GRegex *regex, const char *line, double *ret)
       *to++ = *from;
   *to = '\0';
   *ret = g_ascii_strtod (text, NULL);
-  return isfinite (*ret) && *ret > 0;
+  return *ret > 0 && *ret <= MOST;
 }
 
-/* Memory is that of the lowest rank that prints any. */
+/* Memory, and torchtitan's steps, are those of the lowest rank that prints any. */
 static gboolean
 is_other_rank (Reader *r, const char *line)
 {
@@ -87,12 +90,14 @@ is_other_rank (Reader *r, const char *line)
   if (!g_regex_match (r->rank, line, 0, &info))
     return FALSE;
   g_autofree char *text = g_match_info_fetch (info, 1);
-  rank = g_ascii_strtod (text, NULL);
+  rank = CLAMP (g_ascii_strtod (text, NULL), 0, G_MAXUINT - 1);
   if ((guint) rank < r->least_rank)
     {
       r->least_rank = (guint) rank;
       g_array_set_size (r->found[VALUE_ALLOCATED_MB], 0);
       g_array_set_size (r->found[VALUE_RESERVED_MB], 0);
+      g_array_set_size (r->found[VALUE_RESERVED_GIB], 0);
+      g_array_set_size (r->found[VALUE_TPS], 0);
     }
   return (guint) rank > r->least_rank;
 }
@@ -108,7 +113,7 @@ read_line (Reader *r, const char *coloured)
       double value;
       if (!match (r->regex[i], line, &value))
         continue;
-      if ((rows[i].value == VALUE_ALLOCATED_MB || rows[i].value == VALUE_RESERVED_MB) && is_other_rank (r, line))
+      if (rows[i].by_rank && is_other_rank (r, line))
         continue;
       g_array_append_val (r->found[rows[i].value], value);
     }
@@ -137,10 +142,14 @@ sc_train_log_parse (const char *file, const char *text, ScTrainLog *ret, GError 
 {
   Reader r;
   reader_init (&r);
-  g_auto (GStrv) lines = g_strsplit (text, "\n", -1);
-  for (char **line = lines; *line != NULL; line++)
-    if (strstr (*line, "iteration") != NULL || strstr (*line, "step:") != NULL || strstr (*line, "memory") != NULL)
-      read_line (&r, *line);
+  for (const char *line = text; *line != '\0';)
+    {
+      const gsize length = strcspn (line, "\n");
+      g_autofree char *one = length <= LONGEST ? g_strndup (line, length) : NULL;
+      if (one != NULL && (strstr (one, "iteration") != NULL || strstr (one, "step:") != NULL || strstr (one, "memory") != NULL))
+        read_line (&r, one);
+      line += length + (line[length] != '\0');
+    }
   const gboolean titan = r.found[VALUE_STEP_MS]->len == 0;
   GArray *const steps = r.found[titan ? VALUE_TPS : VALUE_STEP_MS];
   *ret = (ScTrainLog) { .framework = titan ? "torchtitan" : "Megatron", .steps = steps->len, .step_s = NAN, .tokens_per_s_per_gpu = NAN };

@@ -8,6 +8,7 @@ typedef struct
   const ScTrace   *trace;
   guint32 *previous;    /* [stored ops] the op before it on its stream, or SC_NONE */
   guint32 *recorded_by; /* [n_events] the stored RECORD, or SC_NONE; of events as stored */
+  guint32 *host_wait;   /* [stored ops] the HOST_WAIT that was issued last before it, or SC_NONE */
   GArray  *joined;      /* Joined, ascending */
   GArray  *path;        /* ScCriticalSegment, newest first */
 } Search;
@@ -108,22 +109,16 @@ recorder (const Search *s, const ScActor *actor, guint32 event)
   return (Place) { actor, s->recorded_by[event] };
 }
 
-/* The host wait that held the issue of @at longest, and ended after @since; none: op is SC_NONE. */
+/* What the last host wait before @at waited for, where that ended after @since: earlier ones were over when it began.  None: op is SC_NONE. */
 static Place
 host_wait_before (const Search *s, Place at, ScTime since)
 {
-  Place found = { at.actor, SC_NONE };
-  for (guint32 i = at.op; i-- > at.actor->first_stored;)
-    {
-      const Place here = { at.actor, i };
-      if (op_at (s, here)->kind != SC_OP_HOST_WAIT)
-        continue;
-      const Place by = recorder (s, at.actor, op_at (s, here)->arg);
-      if (by.op != SC_NONE && span_at (s, by)->end > since)
-        found = by;
-      break; /* earlier ones were over when this one began */
-    }
-  return found;
+  const Place none = { at.actor, SC_NONE };
+  const guint32 wait = s->host_wait[at.op];
+  if (wait == SC_NONE)
+    return none;
+  const Place by = recorder (s, at.actor, op_at (s, (Place) { at.actor, wait })->arg);
+  return by.op != SC_NONE && span_at (s, by)->end > since ? by : none;
 }
 
 /* The kernel that was issued just before @at on another stream, and held the one hardware queue up to @now. */
@@ -220,6 +215,12 @@ look_up (Search *s)
   for (guint a = 0; a < p->actors->len; a++)
     {
       const ScActor *const actor = &g_array_index (p->actors, ScActor, a);
+      guint32 wait = SC_NONE;
+      for (guint32 i = actor->first_stored; actor->model == a && i < actor->first_stored + actor->n_ops; i++)
+        {
+          s->host_wait[i] = wait;
+          wait = g_array_index (p->ops, ScOp, i).kind == SC_OP_HOST_WAIT ? i : wait;
+        }
       for (guint32 id = actor->first_op; id < actor->first_op + actor->n_ops; id++)
         {
           const ScOp op = sc_program_op (p, actor, id);
@@ -257,6 +258,7 @@ sc_critical_path (const ScProgram *program, const ScTrace *trace)
   Search s = { .program = program, .trace = trace, .path = g_array_new (FALSE, FALSE, sizeof (ScCriticalSegment)) };
   s.previous = g_new (guint32, MAX (program->ops->len, 1));
   s.recorded_by = g_new (guint32, MAX (program->n_events, 1));
+  s.host_wait = g_new (guint32, MAX (program->ops->len, 1));
   s.joined = g_array_new (FALSE, FALSE, sizeof (Joined));
   look_up (&s);
   ScTime now = trace->end;
@@ -271,6 +273,7 @@ sc_critical_path (const ScProgram *program, const ScTrace *trace)
     }
   g_free (s.previous);
   g_free (s.recorded_by);
+  g_free (s.host_wait);
   g_array_unref (s.joined);
   return s.path;
 }

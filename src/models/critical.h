@@ -5,7 +5,7 @@
  * From the op that ends last one goes back to what it could not start without, and so on to time 0: the op before it on its stream, the
  * event it waited for, the member that came last to its call, what stood before it in the one hardware queue, or the host that had not issued
  * it.  Where several things ended at that very time, the nearest one (its own stream's) is taken.  Segments lie end to end, so that
- * they add up to the end of the trace to the last picosecond; to save a second of one of them saves at most a second of the step. */
+ * they add up to the end of the trace (the step, but for plan.post_validation) to the last picosecond; to save a second of one of them saves at most a second of the step. */
 #pragma once
 #include "models/category.h"
 #include "sim/trace.h"
