@@ -245,7 +245,7 @@ does_fit (const ScSearchInput *in, ScVerdict verdict)
 static ScSearchFound *
 simulate (Worker *worker, const ScWorkload *w, GError **error)
 {
-  const ScForecastOptions how = { .detail = SC_DETAIL_STAGE, .context = context_of (worker) };
+  const ScForecastOptions how = { .detail = SC_DETAIL_STAGE, .brief = TRUE, .context = context_of (worker) };
   g_autoptr (ScSummary) s = sc_forecast (worker->in->topology, w, &how, error);
   if (s == NULL)
     return NULL;
@@ -270,7 +270,7 @@ simulate (Worker *worker, const ScWorkload *w, GError **error)
 static double
 confirm (Worker *worker, const ScWorkload *w)
 {
-  const ScForecastOptions how = { .detail = SC_DETAIL_KERNEL, .memory = SC_MEMORY_NONE, .context = context_of (worker) };
+  const ScForecastOptions how = { .detail = SC_DETAIL_KERNEL, .memory = SC_MEMORY_NONE, .brief = TRUE, .context = context_of (worker) };
   g_autoptr (ScSummary) s = sc_forecast (worker->in->topology, w, &how, NULL);
   return s != NULL ? sc_time_to_s (s->step) : NAN;
 }

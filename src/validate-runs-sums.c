@@ -350,3 +350,11 @@ sc_runs_skip_reasons (const ScRunsResult *r)
   g_array_sort (reasons, by_number);
   return reasons;
 }
+
+double
+sc_runs_mean_error (const ScRunsResult *r, gboolean memory)
+{
+  const guint n = memory ? r->n_memory_sources : r->n_time_sources;
+  const ScRowErrors *const all = memory ? &r->all.memory : &r->all.time;
+  return n > 0 ? (memory ? r->memory_source_mean : r->time_source_mean) : all->n > 0 ? all->mean_abs : NAN;
+}

@@ -111,6 +111,11 @@ typedef struct
 /* @rows must outlive the result.  Its runs are empty where the filter leaves none. */
 ScRunsResult *sc_validate_runs (const ScRows *rows, const ScSystems *systems, const ScRunsOptions *options);
 
+/* What --check asks: of the mean over sources of SC_SOURCE_LEAST rows or more, each once; of all rows where there is no such source. */
+#define SC_TIME_TARGET   0.08
+#define SC_MEMORY_TARGET 0.05
+double sc_runs_mean_error (const ScRunsResult *result, gboolean memory); /* NAN: nothing was judged */
+
 /* Why a row was skipped, and how often: "char * -> GUINT", reasons in order of frequency. */
 typedef struct
 {
