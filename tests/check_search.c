@@ -112,6 +112,7 @@ main (void)
 {
   Suite *const suite = suite_create ("search");
   TCase *const tcase = tcase_create ("search");
+  tcase_set_timeout (tcase, 120);
   tcase_add_loop_test (tcase, bounds_hide_none_of_the_best, 0, G_N_ELEMENTS (spaces));
   tcase_add_test (tcase, the_workload_of_the_best_is_a_file);
   suite_add_tcase (suite, tcase);
