@@ -31,13 +31,10 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     return SC_STATUS_USAGE;
   if (done)
     return SC_STATUS_OK;
-  const gboolean json = g_strcmp0 (options.format, "json") == 0;
+  gboolean json;
   const int wanted = options.log != NULL ? 2 : 3;
-  if (options.format != NULL && !json && strcmp (options.format, "text") != 0)
-    {
-      sc_cmd_fail_usage ("compare", error, "--format: found \"%s\", expected text or json", options.format);
-      return SC_STATUS_USAGE;
-    }
+  if (!sc_cmd_find_json (command->name, options.format, &json, error))
+    return SC_STATUS_USAGE;
   if (argc != wanted)
     {
       sc_cmd_fail_usage ("compare", error, "found %d report%s, expected %s", argc - 1, argc == 2 ? "" : "s", wanted == 2 ? "one beside --log" : "two (or --log and one)");

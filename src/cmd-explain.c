@@ -46,20 +46,12 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     return SC_STATUS_USAGE;
   if (done)
     return SC_STATUS_OK;
-  const gboolean json = g_strcmp0 (options.format, "json") == 0;
-  if (options.format != NULL && !json && strcmp (options.format, "text") != 0)
-    {
-      sc_cmd_fail_usage ("explain", error, "--format: found \"%s\", expected text or json", options.format);
-      return SC_STATUS_USAGE;
-    }
-  guint detail = 0;
-  while (options.detail != NULL && detail < SC_N_DETAILS && strcmp (options.detail, sc_detail_name ((ScDetail) detail)) != 0)
-    detail++;
-  if (detail == SC_N_DETAILS)
-    {
-      sc_cmd_fail_usage ("explain", error, "--detail: found \"%s\", expected kernel or layer or stage", options.detail);
-      return SC_STATUS_USAGE;
-    }
+  gboolean json;
+  if (!sc_cmd_find_json (command->name, options.format, &json, error))
+    return SC_STATUS_USAGE;
+  ScDetail detail;
+  if (!sc_cmd_find_detail (command->name, options.detail, SC_DETAIL_KERNEL, &detail, error))
+    return SC_STATUS_USAGE;
   if (!sc_inputs_read (&options.inputs, argc, argv, error))
     return SC_STATUS_USAGE;
   if (!sc_workload_check_modelled (options.inputs.workload, error))
@@ -73,7 +65,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     .read_topology = read_topology,
     .read_workload = read_workload,
     .data = &options.inputs,
-    .detail = (ScDetail) detail,
+    .detail = detail,
   };
   g_autoptr (ScExplain) explain = sc_explain (&how, error);
   if (explain == NULL)

@@ -42,12 +42,9 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     return SC_STATUS_USAGE;
   if (done)
     return SC_STATUS_OK;
-  const gboolean json = g_strcmp0 (options.format, "json") == 0;
-  if (options.format != NULL && !json && strcmp (options.format, "text") != 0)
-    {
-      sc_cmd_fail_usage ("fit", error, "--format: found \"%s\", expected text or json", options.format);
-      return SC_STATUS_USAGE;
-    }
+  gboolean json;
+  if (!sc_cmd_find_json (command->name, options.format, &json, error))
+    return SC_STATUS_USAGE;
   if (!sc_inputs_read (&options.inputs, argc, argv, error))
     return SC_STATUS_USAGE;
   if (!sc_workload_check_modelled (options.inputs.workload, error))

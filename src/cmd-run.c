@@ -69,21 +69,9 @@ find_report (const RunOptions *options, GError **error)
   return report != NULL ? report : all[0];
 }
 
-/* @name: NULL: the first.  SC_N_DETAILS: there is no such level. */
-static ScDetail
-find_detail (const char *name)
-{
-  guint detail = 0;
-  while (name != NULL && detail < SC_N_DETAILS && strcmp (name, sc_detail_name ((ScDetail) detail)) != 0)
-    detail++;
-  return (ScDetail) detail;
-}
-
 static gboolean
 check_options (const RunOptions *options, const ScReport *report, GError **error)
 {
-  if (find_detail (options->detail) == SC_N_DETAILS)
-    return sc_cmd_fail_usage ("run", error, "--detail: found \"%s\", expected kernel or layer or stage", options->detail);
   const gboolean report_on_stdout = options->output == NULL || is_stdout (options->output);
   if (report_on_stdout && is_stdout (options->timeline) && report != &sc_report_text)
     return sc_cmd_fail_usage ("run", error, "--timeline - would mix with the %s report, give one of them a file", report->name);
@@ -219,8 +207,9 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     return SC_STATUS_USAGE;
   if (done)
     return SC_STATUS_OK;
+  ScDetail detail;
   const ScReport *report = find_report (&options, error);
-  if (report == NULL || !check_options (&options, report, error) || !check_files (&options, argc, argv, error)
+  if (report == NULL || !sc_cmd_find_detail (command->name, options.detail, SC_DETAIL_KERNEL, &detail, error) || !check_options (&options, report, error) || !check_files (&options, argc, argv, error)
       || !sc_inputs_read (&options.inputs, argc, argv, error)
       || !check_named_files (&options, options.inputs.topology->files, error)
       || !check_named_files (&options, options.inputs.workload->files, error))
@@ -232,7 +221,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
       return SC_STATUS_DATA;
     }
 
-  const ScForecastOptions how = { .links = options.links || options.html != NULL, .detail = find_detail (options.detail), .brief = !shows_steps (&options),
+  const ScForecastOptions how = { .links = options.links || options.html != NULL, .detail = detail, .brief = !shows_steps (&options),
                                   .memory = options.memory || options.memory_svg != NULL || options.html != NULL ? SC_MEMORY_ALL : SC_MEMORY_FULLEST };
   g_autoptr (ScSummary) summary = sc_forecast (options.inputs.topology, options.inputs.workload, &how, error);
   if (summary == NULL || !write_outputs (&options, report, summary, out, error))

@@ -34,8 +34,9 @@ show_progress (const char *what, guint64 done, guint64 all, gpointer data G_GNUC
 static gboolean
 check_options (const SearchOptions *o, GError **error)
 {
-  if (o->format != NULL && strcmp (o->format, "json") != 0 && strcmp (o->format, "text") != 0)
-    return sc_cmd_fail_usage ("search", error, "--format: found \"%s\", expected text or json", o->format);
+  gboolean json;
+  if (!sc_cmd_find_json ("search", o->format, &json, error))
+    return FALSE;
   if (o->gpus < 0 || o->global_batch < 0 || o->jobs < 0 || o->most < 0)
     return sc_cmd_fail_usage ("search", error, "found a negative number, expected 0 (the default) or more");
   if (o->top < 1 || o->top > MOST_TOP)

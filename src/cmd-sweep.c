@@ -43,18 +43,6 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (SweepOptions, sweep_options_clear)
 
 /* ---- Options ---- */
 
-static gboolean
-find_detail (const char *name, ScDetail *ret, GError **error)
-{
-  for (guint detail = 0; detail < SC_N_DETAILS; detail++)
-    if (strcmp (name, sc_detail_name ((ScDetail) detail)) == 0)
-      {
-        *ret = (ScDetail) detail;
-        return TRUE;
-      }
-  return sc_cmd_fail_usage ("sweep", error, "--detail: found \"%s\", expected kernel or layer or stage", name);
-}
-
 /* --format, or the extension of the file where that is a format's name, or the first. */
 static const ScGridFormat *
 find_format (const SweepOptions *o, GError **error)
@@ -178,7 +166,7 @@ make_plan (const SweepOptions *o, int argc, char **argv, Plan *plan, GError **er
   ScDetail detail = SC_DETAIL_STAGE;
   const char *const detail_name = o->detail != NULL ? o->detail : spec.detail != NULL ? spec.detail : DEFAULT_DETAIL;
   const ScGridFormat *const format = find_format (o, error);
-  if (format == NULL || !find_detail (detail_name, &detail, error))
+  if (format == NULL || !sc_cmd_find_detail ("sweep", detail_name, SC_DETAIL_STAGE, &detail, error))
     return FALSE;
   const char *const topology = argc == 3 ? argv[1] : spec.topology, *const workload = argc == 3 ? argv[2] : spec.workload;
   if (strcmp (topology, "-") == 0 && strcmp (workload, "-") == 0)

@@ -165,6 +165,29 @@ sc_cmd_parse (const ScCommand *command, const GOptionEntry *entries, int *argc, 
   return TRUE;
 }
 
+gboolean
+sc_cmd_find_json (const char *command, const char *format, gboolean *ret_json, GError **error)
+{
+  *ret_json = g_strcmp0 (format, "json") == 0;
+  return format == NULL || *ret_json || strcmp (format, "text") == 0
+         || sc_cmd_fail_usage (command, error, "--format: found \"%s\", expected text or json", format);
+}
+
+gboolean
+sc_cmd_find_detail (const char *command, const char *name, ScDetail otherwise, ScDetail *ret_detail, GError **error)
+{
+  *ret_detail = otherwise;
+  if (name == NULL)
+    return TRUE;
+  for (guint detail = 0; detail < SC_N_DETAILS; detail++)
+    if (strcmp (name, sc_detail_name ((ScDetail) detail)) == 0)
+      {
+        *ret_detail = (ScDetail) detail;
+        return TRUE;
+      }
+  return sc_cmd_fail_usage (command, error, "--detail: found \"%s\", expected kernel or layer or stage", name);
+}
+
 /* ---- Inputs ---- */
 
 void

@@ -3,6 +3,7 @@
  * Layer: src.  A command parses its options, appends what it has to say to @out and returns a status, or sets an
  * error; main.c alone writes stdout (but for the lines of a sweep, which go out as they come), prints errors and turns them into a status. */
 #pragma once
+#include "models/lower.h"
 #include "models/topology.h"
 #include "models/workload.h"
 
@@ -76,6 +77,12 @@ gboolean sc_cmd_parse (const ScCommand *command, const GOptionEntry *entries, in
 
 /* Sets a usage error that begins with the command's name; FALSE, to be returned. */
 gboolean sc_cmd_fail_usage (const char *command, GError **error, const char *format, ...) G_GNUC_PRINTF (3, 4);
+
+/* What --format says to a command that writes text or JSON: NULL is text. */
+gboolean sc_cmd_find_json (const char *command, const char *format, gboolean *ret_json, GError **error);
+
+/* What --detail says; NULL: @otherwise. */
+gboolean sc_cmd_find_detail (const char *command, const char *name, ScDetail otherwise, ScDetail *ret_detail, GError **error);
 
 /* The two inputs that run, check and show share. */
 typedef struct

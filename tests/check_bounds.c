@@ -52,8 +52,6 @@ START_TEST (bounds_hold_and_are_of_use)
   double most = 0;
   for (guint i = 0; i < s->n_classes; i++)
     most = MAX (most, (double) s->classes[i].peak_device_bytes);
-  if (g_getenv ("SHOW") != NULL)
-    fprintf (stderr, "%-90s step %.3f of %.3f s, memory %.2f of %.2f GB\n", plans[_i], b.step_s, step, b.device_bytes / 1e9, most / 1e9);
   ck_assert_msg (b.step_s <= step, "%s: bound %g s, step %g s", plans[_i], b.step_s, step);
   ck_assert_msg (b.device_bytes <= most, "%s: bound %g, peak %g", plans[_i], b.device_bytes, most);
   ck_assert_msg (b.step_s > 0.3 * step, "%s: bound %g s, step %g s", plans[_i], b.step_s, step);

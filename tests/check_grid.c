@@ -232,7 +232,7 @@ begins_with_its_number (gpointer data G_GNUC_UNUSED, guint64 index, const char *
 static char *
 temporary (void)
 {
-  char *const path = g_strdup ("/tmp/check-grid-XXXXXX");
+  char *const path = g_build_filename (g_get_tmp_dir (), "check-grid-XXXXXX", NULL);
   const int fd = g_mkstemp (path);
   ck_assert_int_ge (fd, 0);
   close (fd);
