@@ -46,7 +46,7 @@ reader_init (Reader *r)
 {
   *r = (Reader) { .least_rank = G_MAXUINT };
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
-    r->regex[i] = g_regex_new (rows[i].pattern, G_REGEX_OPTIMIZE | G_REGEX_RAW, 0, NULL);
+    r->regex[i] = g_regex_new (rows[i].pattern, G_REGEX_RAW, 0, NULL);
   r->rank = g_regex_new ("\\[[Rr]ank *([0-9]{1,18})\\]", G_REGEX_RAW, 0, NULL);
   r->colour = g_regex_new ("\x1b\\[[0-9;]*m", G_REGEX_RAW, 0, NULL);
   for (guint i = 0; i < N_VALUES; i++)
