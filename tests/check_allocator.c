@@ -3,6 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include "models/allocator.h"
+#include "pace.h"
 
 #define KIB G_GUINT64_CONSTANT (1024)
 #define MIB (KIB * KIB)
@@ -191,7 +192,7 @@ main (void)
   tcase_add_test (all, expandable_segments_grow_where_others_cannot);
   tcase_add_test (all, streams_do_not_share_what_they_free);
   tcase_add_test (all, a_full_device_gives_cached_segments_back_and_then_fails);
-  tcase_add_loop_test (all, the_same_requests_again_reserve_nothing_more, 0, 8);
+  tcase_add_loop_test (heavy (suite), the_same_requests_again_reserve_nothing_more, 0, 8);
   suite_add_tcase (suite, all);
   SRunner *runner = srunner_create (suite);
   srunner_run_all (runner, CK_ENV);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "models/bounds.h"
 #include "models/forecast.h"
+#include "pace.h"
 #include "topology-json.h"
 #include "workload-json.h"
 
@@ -64,7 +65,7 @@ main (void)
 {
   Suite *const suite = suite_create ("bounds");
   TCase *const tcase = tcase_create ("bounds");
-  tcase_add_loop_test (tcase, bounds_hold_and_are_of_use, 0, G_N_ELEMENTS (plans));
+  tcase_add_loop_test (heavy (suite), bounds_hold_and_are_of_use, 0, G_N_ELEMENTS (plans));
   suite_add_tcase (suite, tcase);
   SRunner *const runner = srunner_create (suite);
   srunner_run_all (runner, CK_NORMAL);

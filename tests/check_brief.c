@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "models/forecast.h"
+#include "pace.h"
 #include "report.h"
 #include "topology-json.h"
 #include "workload-json.h"
@@ -159,9 +160,9 @@ main (void)
   Suite *const suite = suite_create ("brief");
   TCase *const tc = tcase_create ("cases");
   tcase_set_timeout (tc, 300);
-  tcase_add_loop_test (tc, a_brief_step_says_what_the_whole_one_says, 0, G_N_ELEMENTS (cases));
-  tcase_add_loop_test (tc, so_it_does_kernel_by_kernel, 0, 6);
-  tcase_add_test (tc, forecasts_that_share_a_context_say_what_single_ones_say);
+  tcase_add_loop_test (slow (suite), a_brief_step_says_what_the_whole_one_says, 0, G_N_ELEMENTS (cases));
+  tcase_add_loop_test (heavy (suite), so_it_does_kernel_by_kernel, 0, 6);
+  tcase_add_test (heavy (suite), forecasts_that_share_a_context_say_what_single_ones_say);
   suite_add_tcase (suite, tc);
   SRunner *const runner = srunner_create (suite);
   srunner_run_all (runner, CK_ENV);

@@ -12,6 +12,7 @@
 #include "library.h"
 #include "line-fit.h"
 #include "models/kernel-form.h"
+#include "pace.h"
 #include "sample-tables.h"
 #include "samples-json.h"
 
@@ -805,7 +806,7 @@ calibrate_suite (void)
   tcase_add_test (tc, files_put_together_are_one_and_the_machine_is_the_last_said);
   tcase_add_loop_test (tc, a_fit_that_makes_no_sense_is_refused_by_name, 0, G_N_ELEMENTS (nonsense));
   tcase_add_test (tc, a_latency_little_below_nothing_is_nothing);
-  tcase_add_test (tc, every_shipped_device_is_written_as_it_is_read);
+  tcase_add_test (heavy (suite), every_shipped_device_is_written_as_it_is_read);
   tcase_add_test (tc, a_calibrated_device_is_written_and_read_back);
   suite_add_tcase (suite, tc);
   return suite;

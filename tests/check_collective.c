@@ -6,6 +6,7 @@
 #include <string.h>
 #include "fixtures.h"
 #include "models/comm.h"
+#include "pace.h"
 #include "sim/engine.h"
 
 /* ---- groups ---- */
@@ -1270,11 +1271,11 @@ collective_suite (void)
   TCase *const alone = tcase_create ("alone");
   tcase_set_timeout (alone, 120);
   tcase_add_test (alone, latency_grows_with_the_ring_up_to_millions_of_ranks);
-  tcase_add_loop_test (alone, alone_a_call_lasts_its_closed_form_and_beats_no_link, 0, G_N_ELEMENTS (shapes));
+  tcase_add_loop_test (heavy (s), alone_a_call_lasts_its_closed_form_and_beats_no_link, 0, G_N_ELEMENTS (shapes));
   tcase_add_loop_test (alone, bytes_are_conserved_on_every_kind_of_link, 0, G_N_ELEMENTS (shapes));
   tcase_add_loop_test (alone, a_group_that_spans_nodes_uses_all_of_its_nics_alike, 0, G_N_ELEMENTS (shapes));
   tcase_add_loop_test (alone, all_reduce_costs_what_reduce_scatter_and_all_gather_cost, 0, G_N_ELEMENTS (shapes));
-  tcase_add_loop_test (alone, longer_calls_take_longer, 0, G_N_ELEMENTS (shapes));
+  tcase_add_loop_test (heavy (s), longer_calls_take_longer, 0, G_N_ELEMENTS (shapes));
   tcase_add_test (alone, larger_groups_take_longer);
   tcase_add_test (alone, a_group_that_comes_back_to_its_first_node_is_uneven);
   tcase_add_test (alone, switches_reduce_only_for_gpus_that_reach_them);
@@ -1284,7 +1285,7 @@ collective_suite (void)
   suite_add_tcase (s, alone);
   TCase *const messages = tcase_create ("messages");
   tcase_set_timeout (messages, 120);
-  tcase_add_loop_test (messages, single_messages_take_the_closed_form_without_latency, 0, G_N_ELEMENTS (shapes));
+  tcase_add_loop_test (slow (s), single_messages_take_the_closed_form_without_latency, 0, G_N_ELEMENTS (shapes));
   tcase_add_test (messages, a_uniform_ring_takes_what_its_slices_take);
   tcase_add_test (messages, a_ring_over_nvlink_and_nics_takes_about_what_its_slices_take);
   tcase_add_test (messages, small_rings_are_all_latency_and_large_ones_all_bandwidth);
@@ -1292,7 +1293,7 @@ collective_suite (void)
   tcase_add_test (messages, a_chain_of_messages_takes_its_closed_form);
   tcase_add_test (messages, store_and_forward_by_hand);
   tcase_add_loop_test (messages, a_send_in_messages_is_one_message, 0, G_N_ELEMENTS (shapes));
-  tcase_add_loop_test (messages, messages_depend_on_each_other_consistently, 0, G_N_ELEMENTS (shapes));
+  tcase_add_loop_test (heavy (s), messages_depend_on_each_other_consistently, 0, G_N_ELEMENTS (shapes));
   tcase_add_loop_test (messages, messages_put_as_much_on_every_link_as_the_load, 0, G_N_ELEMENTS (shapes));
   suite_add_tcase (s, messages);
   TCase *const mesh = tcase_create ("meshes");
@@ -1303,7 +1304,7 @@ collective_suite (void)
   tcase_add_test (fold, u4_all_to_all_shares_by_connections);
   tcase_add_test (fold, u6_what_stays_below_the_leaf_does_not_wait_for_what_crosses);
   tcase_set_timeout (fold, 300);
-  tcase_add_loop_test (fold, groups_take_folded_what_they_take_unfolded, 0, G_N_ELEMENTS (clusters));
+  tcase_add_loop_test (heavy (s), groups_take_folded_what_they_take_unfolded, 0, G_N_ELEMENTS (clusters));
   suite_add_tcase (s, fold);
   TCase *const examples = tcase_create ("examples");
   tcase_add_test (examples, one_gib_over_eight_gpus);

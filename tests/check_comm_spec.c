@@ -5,6 +5,7 @@
 #include <string.h>
 #include "comm-spec.h"
 #include "models/comm.h"
+#include "pace.h"
 #include "topology-json.h"
 
 /* ---- sizes ---- */
@@ -278,7 +279,7 @@ main (void)
   suite_add_tcase (suite, words);
   TCase *const groups = tcase_create ("groups");
   tcase_add_test (groups, ranks_are_gpus_in_order_the_first_of_each_node);
-  tcase_add_loop_test (groups, a_group_is_read_as_it_is_written, 0, G_N_ELEMENTS (specs));
+  tcase_add_loop_test (heavy (suite), a_group_is_read_as_it_is_written, 0, G_N_ELEMENTS (specs));
   tcase_add_test (groups, a_gpu_is_in_a_bounded_number_of_groups);
   tcase_add_test (groups, a_fixed_size_leaves_something_for_every_rank);
   suite_add_tcase (suite, groups);

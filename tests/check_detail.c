@@ -6,6 +6,7 @@
 #include <string.h>
 #include "fixtures.h"
 #include "models/schedule.h"
+#include "pace.h"
 
 /* Step times of levels of detail agree within this. */
 #define AGREE 0.005
@@ -136,7 +137,7 @@ main (void)
   Suite *suite = suite_create ("detail");
   TCase *const every = tcase_create ("every schedule");
   tcase_set_timeout (every, 60);
-  tcase_add_loop_test (every, levels_agree_for_every_schedule, 0, (int) n_rows);
+  tcase_add_loop_test (heavy (suite), levels_agree_for_every_schedule, 0, (int) n_rows);
   suite_add_tcase (suite, every);
   TCase *const merged = tcase_create ("merged");
   tcase_add_test (merged, collectives_that_share_links_stay_calls);

@@ -2,6 +2,7 @@
 /* check_eventq.c - events leave in the order of their times, and of one time in the order in which they came. */
 #include <check.h>
 #include <stdlib.h>
+#include "pace.h"
 #include "sim/eventq.h"
 
 START_TEST (events_leave_in_order_of_time)
@@ -132,7 +133,7 @@ main (void)
   tcase_add_test (tcase, events_leave_in_order_of_time);
   tcase_add_test (tcase, events_of_one_time_leave_in_the_order_in_which_they_came);
   tcase_add_test (tcase, the_last_time_there_is_sorts_last);
-  tcase_add_loop_test (tcase, random_pushes_and_pops_agree_with_a_sorted_list, 0, G_N_ELEMENTS (n_times));
+  tcase_add_loop_test (heavy (suite), random_pushes_and_pops_agree_with_a_sorted_list, 0, G_N_ELEMENTS (n_times));
   tcase_add_test (tcase, a_large_queue_empties_in_order);
   suite_add_tcase (suite, tcase);
   SRunner *runner = srunner_create (suite);

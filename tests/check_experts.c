@@ -13,6 +13,7 @@
 #include "models/precision.h"
 #include "models/recompute.h"
 #include "models/sharding.h"
+#include "pace.h"
 #include "routing-csv.h"
 
 #define BLOCK(h, l, a, g, d, f, v)                                                                                                                     \
@@ -1023,7 +1024,7 @@ experts_suite (void)
   suite_add_tcase (suite, tc);
   tc = tcase_create ("steps");
   tcase_set_timeout (tc, 60);
-  tcase_add_loop_test (tc, steps_fold_and_free_what_they_take, 0, G_N_ELEMENTS (steps));
+  tcase_add_loop_test (heavy (suite), steps_fold_and_free_what_they_take, 0, G_N_ELEMENTS (steps));
   tcase_add_test (tc, a_host_that_reads_rows_cannot_run_ahead);
   tcase_add_test (tc, the_most_loaded_rank_sets_the_step);
   suite_add_tcase (suite, tc);

@@ -7,6 +7,7 @@
 #include "cmd.h"
 #include "fit.h"
 #include "models/memory.h"
+#include "pace.h"
 #include "topology-json.h"
 #include "workload-json.h"
 
@@ -265,10 +266,10 @@ fit_suite (void)
   Suite *const s = suite_create ("fit");
   TCase *const t = tcase_create ("fit");
   tcase_set_timeout (t, 300);
-  tcase_add_loop_test (t, memory_is_the_same_without_a_simulation, 0, G_N_ELEMENTS (shipped));
-  tcase_add_loop_test (t, every_change_has_the_memory_and_the_step_that_a_run_with_its_keys_has, 0, G_N_ELEMENTS (cases));
-  tcase_add_loop_test (t, each_limit_fits_and_the_next_one_does_not, 0, G_N_ELEMENTS (cases));
-  tcase_add_test (t, to_be_strict_leaves_the_margin_free);
+  tcase_add_loop_test (slow (s), memory_is_the_same_without_a_simulation, 0, G_N_ELEMENTS (shipped));
+  tcase_add_loop_test (slow (s), every_change_has_the_memory_and_the_step_that_a_run_with_its_keys_has, 0, G_N_ELEMENTS (cases));
+  tcase_add_loop_test (slow (s), each_limit_fits_and_the_next_one_does_not, 0, G_N_ELEMENTS (cases));
+  tcase_add_test (heavy (s), to_be_strict_leaves_the_margin_free);
   tcase_add_test (t, a_quick_verdict_tries_nothing);
   suite_add_tcase (s, t);
   return s;

@@ -2,6 +2,7 @@
 /* check_flow.c - rates are the max-min fair ones, whatever came and went before, and only what changed is solved. */
 #include <check.h>
 #include <stdlib.h>
+#include "pace.h"
 #include "sim/flow.h"
 
 /* Why: sums of a handful of doubles in another order. */
@@ -482,7 +483,7 @@ main (void)
   Suite *suite = suite_create ("flow");
   TCase *tcase = tcase_create ("rates");
   tcase_add_loop_test (tcase, worked_examples_come_out, 0, G_N_ELEMENTS (examples));
-  tcase_add_loop_test (tcase, rates_agree_with_the_textbook_after_any_starts_and_ends, 0, G_N_ELEMENTS (worlds));
+  tcase_add_loop_test (heavy (suite), rates_agree_with_the_textbook_after_any_starts_and_ends, 0, G_N_ELEMENTS (worlds));
   tcase_add_loop_test (tcase, every_flow_carries_its_bytes_and_links_count_them, 0, G_N_ELEMENTS (worlds));
   tcase_set_timeout (tcase, 120); /* under valgrind */
   suite_add_tcase (suite, tcase);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "fixtures.h"
+#include "pace.h"
 #include "sim/engine.h"
 #include "sim/flow.h"
 
@@ -326,8 +327,8 @@ fold_suite (void)
   TCase *const t = tcase_create ("refinement");
   tcase_set_timeout (t, 300);
   tcase_add_loop_test (t, folded_equals_unfolded_on_every_stream, 0, G_N_ELEMENTS (cases));
-  tcase_add_loop_test (t, loads_agree_with_single_messages, 0, G_N_ELEMENTS (cases));
-  tcase_add_loop_test (t, dropping_links_changes_no_rate_for_any_subset_of_families, 0, G_N_ELEMENTS (cases));
+  tcase_add_loop_test (slow (s), loads_agree_with_single_messages, 0, G_N_ELEMENTS (cases));
+  tcase_add_loop_test (heavy (s), dropping_links_changes_no_rate_for_any_subset_of_families, 0, G_N_ELEMENTS (cases));
   tcase_add_loop_test (t, renumbering_groups_changes_nothing, 0, G_N_ELEMENTS (cases));
   tcase_add_test (t, one_slow_rank_costs_few_classes_at_any_width);
   tcase_add_test (t, the_class_budget_stops_the_refinement_and_says_so);

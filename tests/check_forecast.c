@@ -11,6 +11,7 @@
 #include "models/sharding.h"
 #include "models/schedule.h"
 #include "models/segments.h"
+#include "pace.h"
 #include "topology-json.h"
 #include "workload-json.h"
 
@@ -572,12 +573,12 @@ forecast_suite (void)
   Suite *const s = suite_create ("forecast");
   TCase *const every = tcase_create ("every forecast");
   tcase_set_timeout (every, 300);
-  tcase_add_loop_test (every, parts_bytes_and_order_add_up, 0, G_N_ELEMENTS (cases));
-  tcase_add_loop_test (every, parts_bytes_and_order_add_up_on_large_jobs, 0, G_N_ELEMENTS (large_cases));
-  tcase_add_loop_test (every, folded_forecasts_equal_unfolded_ones, 0, G_N_ELEMENTS (cases));
-  tcase_add_loop_test (every, shared_ops_are_those_that_each_class_would_have, 0, G_N_ELEMENTS (cases));
-  tcase_add_loop_test (every, the_same_input_gives_the_same_trace_byte_for_byte, 0, G_N_ELEMENTS (cases));
-  tcase_add_loop_test (every, the_size_is_known_before_and_every_shipped_workload_is_small_enough, 0, G_N_ELEMENTS (sizes));
+  tcase_add_loop_test (heavy (s), parts_bytes_and_order_add_up, 0, G_N_ELEMENTS (cases));
+  tcase_add_loop_test (heavy (s), parts_bytes_and_order_add_up_on_large_jobs, 0, G_N_ELEMENTS (large_cases));
+  tcase_add_loop_test (slow (s), folded_forecasts_equal_unfolded_ones, 0, G_N_ELEMENTS (cases));
+  tcase_add_loop_test (slow (s), shared_ops_are_those_that_each_class_would_have, 0, G_N_ELEMENTS (cases));
+  tcase_add_loop_test (heavy (s), the_same_input_gives_the_same_trace_byte_for_byte, 0, G_N_ELEMENTS (cases));
+  tcase_add_loop_test (heavy (s), the_size_is_known_before_and_every_shipped_workload_is_small_enough, 0, G_N_ELEMENTS (sizes));
   suite_add_tcase (s, every);
   TCase *const moves = tcase_create ("what moves what");
   tcase_set_timeout (moves, 120);
@@ -586,7 +587,7 @@ forecast_suite (void)
   tcase_add_test (moves, graphs_take_the_host_out_of_the_way);
   tcase_add_test (moves, launches_that_block_add_the_hosts_pace);
   tcase_add_test (moves, early_zero_3_waits_for_what_it_gathers);
-  tcase_add_test (moves, earlier_stages_hold_more_activations);
+  tcase_add_test (heavy (s), earlier_stages_hold_more_activations);
   tcase_add_test (moves, sharding_divides_the_optimizer_and_nothing_else);
   tcase_add_test (moves, boundary_of_llama3_405b);
   tcase_add_test (moves, what_does_not_go_together_is_refused);

@@ -9,6 +9,7 @@
 #include "grid-file.h"
 #include "grid-merge.h"
 #include "grid-shard.h"
+#include "pace.h"
 
 /* ---- Axes ---- */
 
@@ -374,7 +375,7 @@ main (void)
   tcase_add_loop_test (tcase, an_axis_is_read, 0, G_N_ELEMENTS (good));
   tcase_add_loop_test (tcase, what_is_no_axis_is_refused_in_words, 0, G_N_ELEMENTS (bad));
   tcase_add_test (tcase, the_last_axis_is_the_fastest_and_points_are_arithmetic);
-  tcase_add_test (tcase, a_grid_of_a_million_million_points_costs_nothing);
+  tcase_add_test (heavy (suite), a_grid_of_a_million_million_points_costs_nothing);
   tcase_add_test (tcase, shards_share_out_every_point_once);
   tcase_add_loop_test (tcase, a_shard_is_as_said_or_as_the_launcher_has_it, 0, G_N_ELEMENTS (shards));
   tcase_add_test (tcase, a_path_takes_the_numbers_of_its_shard);

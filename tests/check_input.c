@@ -9,6 +9,7 @@
 #include "library.h"
 #include "override.h"
 #include "kernel-rows.h"
+#include "pace.h"
 #include "samples-json.h"
 #include "systems-json.h"
 #include "topology-json.h"
@@ -908,7 +909,7 @@ input_suite (void)
   tcase_add_test (tc, a_fabric_is_read_with_its_routing_faults_and_neighbours);
   tcase_add_loop_test (tc, paths_follow_from_the_radix, 0, G_N_ELEMENTS (path_counts));
   tcase_add_loop_test (tc, children_follow_from_the_radix, 0, G_N_ELEMENTS (leaves));
-  tcase_add_loop_test (tc, topologies_that_cannot_be_are_refused, 0, G_N_ELEMENTS (refused_topologies));
+  tcase_add_loop_test (heavy (suite), topologies_that_cannot_be_are_refused, 0, G_N_ELEMENTS (refused_topologies));
   tcase_add_test (tc, gpus_of_a_node_must_have_a_way_to_talk);
   tcase_add_test (tc, nodes_must_have_a_way_to_talk);
   tcase_add_test (tc, a_users_device_stands_in);
@@ -921,7 +922,7 @@ input_suite (void)
   tcase_add_test (tc, a_topology_is_resized);
   suite_add_tcase (suite, tc);
   tc = tcase_create ("shipped");
-  tcase_add_test (tc, every_shipped_input_is_valid);
+  tcase_add_test (heavy (suite), every_shipped_input_is_valid);
   tcase_add_test (tc, devices_are_found_by_any_name);
   tcase_add_test (tc, device_names_are_unique);
   suite_add_tcase (suite, tc);

@@ -8,6 +8,7 @@
 #include "models/optimizer.h"
 #include "models/recompute.h"
 #include "models/sharding.h"
+#include "pace.h"
 
 #define GIB (1024.0 * 1024 * 1024)
 
@@ -1075,15 +1076,15 @@ layer_suite (void)
   tcase_add_loop_test (tc, llama_layers_save_the_table, 0, G_N_ELEMENTS (llama_cases));
   tcase_add_loop_test (tc, gpt_layers_save_the_published_gibibytes, 0, G_N_ELEMENTS (gpt_cases));
   tcase_add_test (tc, gpt_layers_save_the_formulas);
-  tcase_add_test (tc, forward_leaves_what_is_saved_and_backward_nothing);
-  tcase_add_test (tc, a_split_backward_issues_the_same_and_frees_all);
+  tcase_add_test (slow (suite), forward_leaves_what_is_saved_and_backward_nothing);
+  tcase_add_test (slow (suite), a_split_backward_issues_the_same_and_frees_all);
   tcase_add_test (tc, gpt_weights_wait_for_32_sbh);
   tcase_add_test (tc, logits_peak_at_six_bytes_and_keep_four);
   tcase_add_test (tc, losses_of_pytorch_hold_what_their_operations_leave);
   suite_add_tcase (suite, tc);
   tc = tcase_create ("collectives");
   tcase_set_timeout (tc, 60);
-  tcase_add_test (tc, every_started_collective_is_waited_for_and_none_runs_alone);
+  tcase_add_test (heavy (suite), every_started_collective_is_waited_for_and_none_runs_alone);
   tcase_add_test (tc, sequence_parallel_layers_gather_and_scatter);
   tcase_add_test (tc, tensor_parallel_layers_all_reduce);
   tcase_add_test (tc, head_and_embedding_communicate_as_the_table_says);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "fixtures.h"
 #include "models/links.h"
+#include "pace.h"
 #include "sim/engine.h"
 #include "topology-json.h"
 #include "workload-json.h"
@@ -287,13 +288,13 @@ main (void)
   TCase *small = tcase_create ("small plans");
   tcase_set_timeout (small, 300);
   tcase_add_loop_test (small, bytes_of_a_link_are_those_of_the_calls_that_cross_it, 0, G_N_ELEMENTS (cases));
-  tcase_add_loop_test (small, folded_links_are_as_full_as_unfolded_ones, 0, G_N_ELEMENTS (cases));
+  tcase_add_loop_test (slow (suite), folded_links_are_as_full_as_unfolded_ones, 0, G_N_ELEMENTS (cases));
   tcase_add_loop_test (small, metering_changes_nothing_in_the_trace, 0, G_N_ELEMENTS (cases));
-  tcase_add_loop_test (small, single_messages_carry_the_same_bytes, 0, G_N_ELEMENTS (cases));
+  tcase_add_loop_test (heavy (suite), single_messages_carry_the_same_bytes, 0, G_N_ELEMENTS (cases));
   suite_add_tcase (suite, small);
   TCase *whole = tcase_create ("shipped workloads");
   tcase_set_timeout (whole, 300);
-  tcase_add_loop_test (whole, links_of_shipped_workloads_add_up, 0, G_N_ELEMENTS (shipped));
+  tcase_add_loop_test (heavy (suite), links_of_shipped_workloads_add_up, 0, G_N_ELEMENTS (shipped));
   suite_add_tcase (suite, whole);
   SRunner *runner = srunner_create (suite);
   srunner_run_all (runner, CK_NORMAL);

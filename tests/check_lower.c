@@ -9,6 +9,7 @@
 #include "models/model.h"
 #include "models/schedule.h"
 #include "models/segments.h"
+#include "pace.h"
 #include "sim/engine.h"
 
 #define MS G_GINT64_CONSTANT (1000000000) /* ps */
@@ -528,7 +529,7 @@ lower_suite (void)
   TCase *const pipe = tcase_create ("pipeline");
   tcase_set_timeout (pipe, 120);
   tcase_add_loop_test (pipe, groups_above_pp_end_with_overlap_and_one_queue, 0, 12);
-  tcase_add_loop_test (pipe, equal_stages_have_the_bubble_of_the_closed_form, 0, 2);
+  tcase_add_loop_test (heavy (s), equal_stages_have_the_bubble_of_the_closed_form, 0, 2);
   tcase_add_test (pipe, overlapped_transfers_add_the_latency_that_was_derived);
   tcase_add_test (pipe, blocking_transfers_cost_more_than_overlapped_ones);
   tcase_add_test (pipe, every_boundary_is_crossed_once_a_microbatch_and_pass);

@@ -14,6 +14,7 @@
 #include "measure/progress.h"
 #include "measure/search.h"
 #include "measure/stats.h"
+#include "pace.h"
 
 #define ALL_CLASSES ((1u << SCM_N_CLASSES) - 1)
 
@@ -617,7 +618,7 @@ measure_suite (void)
   tcase_add_test (tc, only_the_classes_asked_for_are_planned);
   tcase_add_test (tc, what_depends_on_the_number_of_gpus_says_it);
   tcase_add_test (tc, a_budget_passes_over_what_does_not_fit);
-  tcase_add_test (tc, every_sample_is_one_line_of_json_with_its_class_keys);
+  tcase_add_test (heavy (suite), every_sample_is_one_line_of_json_with_its_class_keys);
   tcase_add_loop_test (tc, json_is_read_strictly, 0, G_N_ELEMENTS (lines));
   tcase_add_test (tc, deep_or_long_json_does_no_harm);
   tcase_add_test (tc, samples_of_the_same_machine_are_not_repeated);

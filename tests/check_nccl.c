@@ -8,6 +8,7 @@
 #include "models/comm.h"
 #include "models/loads.h"
 #include "models/nccl.h"
+#include "pace.h"
 #include "topology-json.h"
 
 #define KIB 1024.0
@@ -755,13 +756,13 @@ nccl_suite (void)
   tcase_add_test (choices, large_messages_of_a_simple_ring_over_nodes_pay_a_plateau);
   tcase_add_loop_test (choices, choices_are_those_seen_in_sweeps, 0, G_N_ELEMENTS (seen));
   tcase_add_test (choices, a_ring_of_a100_takes_ll_then_ll128_then_simple);
-  tcase_add_loop_test (choices, versions_take_only_what_they_have, 0, G_N_ELEMENTS (first_had));
+  tcase_add_loop_test (heavy (s), versions_take_only_what_they_have, 0, G_N_ELEMENTS (first_had));
   suite_add_tcase (s, choices);
   TCase *const times = tcase_create ("times");
   tcase_set_timeout (times, 300);
-  tcase_add_loop_test (times, no_call_beats_its_links_and_larger_ones_take_longer, 0, (int) n_shipped ());
-  tcase_add_loop_test (times, alone_a_call_takes_its_time_and_fills_no_link_beyond_its_capacity, 0, (int) n_shipped ());
-  tcase_add_loop_test (times, faster_parts_slow_no_call, 0, (int) n_shipped ());
+  tcase_add_loop_test (heavy (s), no_call_beats_its_links_and_larger_ones_take_longer, 0, (int) n_shipped ());
+  tcase_add_loop_test (slow (s), alone_a_call_takes_its_time_and_fills_no_link_beyond_its_capacity, 0, (int) n_shipped ());
+  tcase_add_loop_test (slow (s), faster_parts_slow_no_call, 0, (int) n_shipped ());
   suite_add_tcase (s, times);
   return s;
 }

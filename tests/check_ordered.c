@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* check_ordered.c - work in threads comes out in order, each item once, whoever stops it. */
 #include "ordered.h"
+#include "pace.h"
 #include <check.h>
 #include <stdlib.h>
 
@@ -142,7 +143,7 @@ main (void)
 {
   Suite *const suite = suite_create ("ordered");
   TCase *const tcase = tcase_create ("ordered");
-  tcase_add_loop_test (tcase, results_come_in_order_and_each_once, 0, G_N_ELEMENTS (n_jobs));
+  tcase_add_loop_test (heavy (suite), results_come_in_order_and_each_once, 0, G_N_ELEMENTS (n_jobs));
   tcase_add_loop_test (tcase, who_takes_can_stop_it_and_no_result_is_lost, 0, G_N_ELEMENTS (n_jobs));
   tcase_add_loop_test (tcase, a_tick_ends_it_at_once, 0, G_N_ELEMENTS (n_jobs));
   suite_add_tcase (suite, tcase);

@@ -8,6 +8,7 @@
 #include "models/forecast.h"
 #include "models/memory.h"
 #include "models/schedule.h"
+#include "pace.h"
 
 #define MS G_GINT64_CONSTANT (1000000000) /* ps */
 
@@ -221,7 +222,7 @@ pipeline_suite (void)
   TCase *const every = tcase_create ("every row");
   tcase_set_timeout (every, 120);
   tcase_add_loop_test (every, the_engine_takes_as_long_as_the_order_on_paper, 0, (int) n_rows);
-  tcase_add_loop_test (every, real_steps_do_the_same_work_and_free_what_they_take, 0, (int) n_rows);
+  tcase_add_loop_test (heavy (s), real_steps_do_the_same_work_and_free_what_they_take, 0, (int) n_rows);
   tcase_add_loop_test (every, an_order_from_a_table_runs_like_its_schedule, 0, (int) n_rows);
   tcase_add_test (every, zero_bubble_schedules_beat_1f1b);
   suite_add_tcase (s, every);

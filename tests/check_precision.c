@@ -9,6 +9,7 @@
 #include "models/layer.h"
 #include "models/precision.h"
 #include "models/recompute.h"
+#include "pace.h"
 #include "topology-json.h"
 #include "workload-json.h"
 
@@ -527,7 +528,7 @@ precision_suite (void)
   tcase_add_loop_test (tc, gathered_rows_are_there_as_the_products_read_them, 0, n);
   tcase_add_loop_test (tc, user_buffers_hold_what_the_products_read, 0, n);
   tcase_add_loop_test (tc, experts_get_narrow_rows_and_give_wide_ones, 0, n);
-  tcase_add_test (tc, every_recipe_frees_what_it_takes);
+  tcase_add_test (heavy (suite), every_recipe_frees_what_it_takes);
   tcase_add_loop_test (tc, layers_speed_up_as_measured, 0, G_N_ELEMENTS (measured));
   tcase_add_test (tc, only_hoppers_products_need_transposes);
   tcase_add_test (tc, steps_speed_up_by_a_fifth_to_a_half);

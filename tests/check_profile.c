@@ -7,6 +7,7 @@
 #include "fixtures.h"
 #include "models/memory.h"
 #include "models/profile.h"
+#include "pace.h"
 
 #define MS 1e-3
 
@@ -460,11 +461,11 @@ profile_suite (void)
   tcase_set_timeout (every, 120);
   tcase_add_loop_test (every, times_by_stage_take_as_long_as_the_order_on_paper, 0, (int) n_rows);
   tcase_add_loop_test (every, microbatches_of_unequal_cost_take_as_long_as_the_order_on_paper, 0, (int) n_rows);
-  tcase_add_loop_test (every, memory_stays, 0, (int) n_rows);
-  tcase_add_loop_test (every, every_schedule_adds_up_without_a_barrier, 0, (int) n_rows);
-  tcase_add_loop_test (every, invariants_hold_on_a_random_grid, 0, (int) n_rows);
+  tcase_add_loop_test (heavy (s), memory_stays, 0, (int) n_rows);
+  tcase_add_loop_test (heavy (s), every_schedule_adds_up_without_a_barrier, 0, (int) n_rows);
+  tcase_add_loop_test (slow (s), invariants_hold_on_a_random_grid, 0, (int) n_rows);
   tcase_add_loop_test (every, folded_and_unfolded_agree, 0, (int) n_rows);
-  tcase_add_loop_test (every, every_detail_takes_as_long, 0, (int) n_rows);
+  tcase_add_loop_test (heavy (s), every_detail_takes_as_long, 0, (int) n_rows);
   suite_add_tcase (s, every);
   TCase *const single = tcase_create ("single");
   tcase_add_test (single, a_number_is_shared_by_the_layers_of_a_full_rank);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "fixtures.h"
 #include "models/memory.h"
+#include "pace.h"
 
 static ScWorkload
 gpt (void)
@@ -543,13 +544,13 @@ recompute_suite (void)
   tcase_add_test (tc, operators_keep_every_second_product_and_attention);
   tcase_add_test (tc, methods_choose_layers);
   tcase_add_test (tc, kinds_follow_the_place_in_the_stage);
-  tcase_add_test (tc, every_mode_frees_what_it_takes);
+  tcase_add_test (heavy (suite), every_mode_frees_what_it_takes);
   tcase_add_test (tc, groups_keep_one_input_and_free_all);
   tcase_add_test (tc, whoever_repeats_more_keeps_less);
   tcase_add_test (tc, repeated_kernels_have_the_flops_that_are_reported);
   tcase_add_test (tc, full_recompute_by_groups_repeats_each_layer_once);
   tcase_add_test (tc, spared_microbatches_are_the_first_of_each_window);
-  tcase_add_loop_test (tc, every_mode_runs_with_every_schedule, 0, (int) n_rows);
+  tcase_add_loop_test (heavy (suite), every_mode_runs_with_every_schedule, 0, (int) n_rows);
   tcase_add_test (tc, sparing_microbatches_lies_between_all_and_none);
   tcase_add_test (tc, combinations_that_cannot_be_are_refused_with_the_key);
   tcase_add_test (tc, parts_are_found_by_all_their_names);

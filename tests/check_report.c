@@ -13,6 +13,7 @@
 #include "draw.h"
 #include "json-in.h"
 #include "models/segments.h"
+#include "pace.h"
 #include "report.h"
 #include "report-timeline.h"
 #include "report-trace.h"
@@ -1034,11 +1035,11 @@ main (void)
   tcase_add_test (timeline, an_interleaved_timeline_names_the_chunks);
   tcase_add_test (timeline, a_narrow_timeline_shows_directions_instead_of_numbers);
   tcase_add_test (timeline, a_timeline_marks_communication_and_the_optimizer);
-  tcase_add_loop_test (timeline, timelines_keep_their_width_and_have_a_row_per_stage, 0, N_FAKES);
+  tcase_add_loop_test (heavy (suite), timelines_keep_their_width_and_have_a_row_per_stage, 0, N_FAKES);
   tcase_add_loop_test (timeline, segments_tile_the_step, 0, LARGE);
   suite_add_tcase (suite, timeline);
   TCase *trace = tcase_create ("trace");
-  tcase_add_loop_test (trace, a_trace_has_names_first_and_slices_that_do_not_overlap, 0, LARGE);
+  tcase_add_loop_test (heavy (suite), a_trace_has_names_first_and_slices_that_do_not_overlap, 0, LARGE);
   tcase_add_test (trace, a_trace_keeps_exposed_communication_apart_from_compute);
   tcase_add_test (trace, a_trace_of_many_classes_says_what_it_left_out);
   tcase_add_test (trace, a_trace_that_cannot_be_written_is_an_error);

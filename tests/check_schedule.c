@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "models/schedule.h"
+#include "pace.h"
 
 /* ---- every rank as soon as it can ---- */
 
@@ -1101,12 +1102,12 @@ schedule_suite (void)
   TCase *const every = tcase_create ("every row");
   tcase_set_timeout (every, 120);
   tcase_add_loop_test (every, every_chunk_and_microbatch_has_one_forward_and_then_one_backward_or_its_parts, 0, N_ROWS);
-  tcase_add_loop_test (every, every_order_executes_under_any_costs_and_latency, 0, N_ROWS);
+  tcase_add_loop_test (heavy (s), every_order_executes_under_any_costs_and_latency, 0, N_ROWS);
   tcase_add_loop_test (every, longer_transfers_never_shorten_a_step, 0, N_ROWS);
   tcase_add_loop_test (every, one_microbatch_takes_the_sum_or_less_where_backwards_are_split, 0, N_ROWS);
   tcase_add_loop_test (every, spans_are_those_of_the_replay, 0, N_ROWS);
   tcase_add_loop_test (every, as_many_microbatches_are_held_as_the_row_says, 0, N_ROWS);
-  tcase_add_loop_test (every, a_period_more_is_the_same_slots_put_in_again, 0, N_ROWS);
+  tcase_add_loop_test (heavy (s), a_period_more_is_the_same_slots_put_in_again, 0, N_ROWS);
   tcase_add_loop_test (every, equal_stages_idle_as_the_closed_form_says, 0, N_ROWS);
   tcase_add_test (every, rows_are_found_by_name);
   suite_add_tcase (s, every);
@@ -1124,7 +1125,7 @@ schedule_suite (void)
   tcase_add_test (hand, llama3_bubble_ratio);
   tcase_add_loop_test (hand, the_public_schedulers_results_come_out, 0, G_N_ELEMENTS (references));
   tcase_add_test (hand, memory_limits_are_kept);
-  tcase_add_test (hand, memory_limits_are_kept_by_share);
+  tcase_add_test (heavy (s), memory_limits_are_kept_by_share);
   tcase_add_test (hand, makespan_and_idle_of_split_schedules);
   suite_add_tcase (s, hand);
   return s;

@@ -9,6 +9,7 @@
 #include "models/model.h"
 #include "models/precision.h"
 #include "models/sharding.h"
+#include "pace.h"
 
 #define MS G_GINT64_CONSTANT (1000000000) /* ps */
 
@@ -957,7 +958,7 @@ sharding_suite (void)
   suite_add_tcase (suite, tc);
   tc = tcase_create ("every strategy");
   tcase_add_loop_test (tc, every_strategy_sends_what_it_must, 0, G_N_ELEMENTS (cases));
-  tcase_add_loop_test (tc, the_size_is_known_before, 0, G_N_ELEMENTS (cases));
+  tcase_add_loop_test (heavy (suite), the_size_is_known_before, 0, G_N_ELEMENTS (cases));
   tcase_add_test (tc, weights_in_8_bits_are_gathered_in_half_the_bytes);
   tcase_add_test (tc, second_copies_are_used_as_soon_as_they_are_there);
   tcase_add_loop_test (tc, a_step_leaves_memory_as_it_was, 0, G_N_ELEMENTS (cases));

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "models/forecast.h"
 #include "models/tape-play.h"
+#include "pace.h"
 #include "topology-json.h"
 #include "workload-json.h"
 
@@ -334,7 +335,7 @@ main (void)
   tcase_add_test (tapes, a_steady_state_is_found_and_played_once);
   suite_add_tcase (suite, tapes);
   tcase_set_timeout (shipped, 300);
-  tcase_add_loop_test (shipped, every_byte_of_a_step_comes_back_and_every_free_finds_its_tensor, 0, G_N_ELEMENTS (cases));
+  tcase_add_loop_test (slow (suite), every_byte_of_a_step_comes_back_and_every_free_finds_its_tensor, 0, G_N_ELEMENTS (cases));
   suite_add_tcase (suite, shipped);
   SRunner *const runner = srunner_create (suite);
   srunner_run_all (runner, CK_NORMAL);

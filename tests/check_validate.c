@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "library.h"
+#include "pace.h"
 #include "validate-collectives.h"
 
 /* ---- Errors ---- */
@@ -441,7 +442,7 @@ validate_suite (void)
   tc = tcase_create ("words");
   tcase_add_loop_test (tc, ports_are_read_from_words, 0, G_N_ELEMENTS (ports));
   tcase_add_loop_test (tc, what_is_forced_is_read_from_words, 0, G_N_ELEMENTS (algos));
-  tcase_add_test (tc, every_shipped_sweep_finds_its_system);
+  tcase_add_test (slow (suite), every_shipped_sweep_finds_its_system);
   tcase_add_loop_test (tc, words_lead_to_systems, 0, G_N_ELEMENTS (mapped));
   tcase_add_test (tc, what_no_rule_knows_is_skipped_with_its_words);
   tcase_set_timeout (tc, 300);
@@ -450,7 +451,7 @@ validate_suite (void)
   tcase_add_test (tc, a_launch_is_a_floor);
   tcase_add_test (tc, a_send_without_the_way_back_is_a_single_message);
   tcase_add_test (tc, a_prediction_that_is_the_measurement_has_no_error);
-  tcase_add_test (tc, threads_change_nothing);
+  tcase_add_test (heavy (suite), threads_change_nothing);
   tcase_set_timeout (tc, 300);
   suite_add_tcase (suite, tc);
   return suite;

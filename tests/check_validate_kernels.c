@@ -9,6 +9,7 @@
 #include "json-in.h"
 #include "library.h"
 #include "models/kernel-form.h"
+#include "pace.h"
 #include "samples-json.h"
 #include "validate-kernels.h"
 
@@ -656,7 +657,7 @@ validate_kernels_suite (void)
   tcase_add_test (tc, a_point_or_a_shape_held_out_is_not_seen);
   suite_add_tcase (suite, tc);
   tc = tcase_create ("sums");
-  tcase_add_test (tc, rows_are_judged_or_skipped_in_each_class_and_in_all);
+  tcase_add_test (heavy (suite), rows_are_judged_or_skipped_in_each_class_and_in_all);
   tcase_add_test (tc, what_was_measured_predicts_itself_unless_it_is_held_out);
   suite_add_tcase (suite, tc);
   tc = tcase_create ("bases");

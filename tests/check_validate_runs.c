@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "library.h"
+#include "pace.h"
 #include "validate-runs.h"
 
 /* With " for '. */
@@ -536,14 +537,14 @@ main (void)
   tcase_add_test (plans, at_most_two_of_a_hundred_complete_rows_become_no_workload);
   tcase_add_test (plans, stages_are_as_the_row_tells_them);
   tcase_add_test (plans, tables_at_both_ends_of_one_rank_are_two);
-  tcase_add_test (judging, nanotrons_allocated_memory_is_what_is_held_behind_the_last_backward);
+  tcase_add_test (heavy (s), nanotrons_allocated_memory_is_what_is_held_behind_the_last_backward);
   tcase_add_test (judging, model_states_are_as_zero_counts_them);
   tcase_add_test (judging, errors_of_five_are_as_by_hand);
-  tcase_add_test (judging, threads_do_not_change_a_byte);
-  tcase_add_test (judging, a_row_alone_is_forecast_as_among_others);
-  tcase_add_test (judging, every_row_is_judged_or_has_a_reason_and_the_counts_add_up);
+  tcase_add_test (slow (s), threads_do_not_change_a_byte);
+  tcase_add_test (heavy (s), a_row_alone_is_forecast_as_among_others);
+  tcase_add_test (heavy (s), every_row_is_judged_or_has_a_reason_and_the_counts_add_up);
   tcase_add_test (judging, ranks_are_held_against_their_own_stage);
-  tcase_add_test (judging, groups_are_ranked_by_pairs_that_differ);
+  tcase_add_test (heavy (s), groups_are_ranked_by_pairs_that_differ);
   suite_add_tcase (s, reading);
   suite_add_tcase (s, plans);
   suite_add_tcase (s, judging);

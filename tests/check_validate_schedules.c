@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "library.h"
+#include "pace.h"
 #include "validate-schedules.h"
 
 static ScSchedulesResult *
@@ -174,11 +175,11 @@ validate_suite (void)
   Suite *const s = suite_create ("validate schedules");
   TCase *const t = tcase_create ("all");
   tcase_set_timeout (t, 300);
-  tcase_add_test (t, both_forms_of_a_row_say_the_same);
-  tcase_add_test (t, runs_of_a_line_share_what_they_do_not_say);
+  tcase_add_test (heavy (s), both_forms_of_a_row_say_the_same);
+  tcase_add_test (heavy (s), runs_of_a_line_share_what_they_do_not_say);
   tcase_add_test (t, what_cannot_be_forecast_is_skipped_with_its_reason);
   tcase_add_test (t, what_is_no_row_is_refused);
-  tcase_add_test (t, the_shipped_runs_come_out);
+  tcase_add_test (slow (s), the_shipped_runs_come_out);
   tcase_add_test (t, the_published_rows_come_out);
   tcase_add_test (t, every_format_has_every_run);
   suite_add_tcase (s, t);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "models/forecast.h"
 #include "models/tape.h"
+#include "pace.h"
 #include "schedule-csv.h"
 #include "topology-json.h"
 #include "workload-json.h"
@@ -265,15 +266,15 @@ vocab_suite (void)
 {
   Suite *const suite = suite_create ("vocab");
   TCase *const orders = tcase_create ("orders");
-  tcase_add_loop_test (orders, every_rank_runs_each_pass_over_the_vocabulary_once_and_nobody_waits_for_ever, 0, G_N_ELEMENTS (methods));
-  tcase_add_loop_test (orders, so_many_micro_batches_are_in_flight_as_the_paper_says, 0, 4);
+  tcase_add_loop_test (heavy (suite), every_rank_runs_each_pass_over_the_vocabulary_once_and_nobody_waits_for_ever, 0, G_N_ELEMENTS (methods));
+  tcase_add_loop_test (heavy (suite), so_many_micro_batches_are_in_flight_as_the_paper_says, 0, 4);
   tcase_add_loop_test (orders, logits_stand_between_forward_and_backward_of_the_last_stage, 0, G_N_ELEMENTS (methods));
   tcase_add_loop_test (orders, orders_with_passes_over_the_vocabulary_have_no_csv, 0, G_N_ELEMENTS (methods));
   suite_add_tcase (suite, orders);
   TCase *const steps = tcase_create ("steps");
   tcase_set_timeout (steps, 60);
-  tcase_add_loop_test (steps, peaks_are_those_of_the_paper, 0, G_N_ELEMENTS (table_5));
-  tcase_add_loop_test (steps, tables_are_shared_out_and_steps_last_as_long_at_any_detail, 0, 5);
+  tcase_add_loop_test (heavy (suite), peaks_are_those_of_the_paper, 0, G_N_ELEMENTS (table_5));
+  tcase_add_loop_test (heavy (suite), tables_are_shared_out_and_steps_last_as_long_at_any_detail, 0, 5);
   tcase_add_test (steps, a_large_vocabulary_shared_out_makes_a_step_faster);
   suite_add_tcase (suite, steps);
   return suite;
