@@ -86,7 +86,7 @@ write_counts (const ScSearch *s, GString *out)
   g_autofree char *text = g_strdup_printf (
       "%" G_GUINT64_FORMAT " plans: %" G_GUINT64_FORMAT " cannot be, %" G_GUINT64_FORMAT " cannot fit by their states and activations alone, %" G_GUINT64_FORMAT
       " %s, %" G_GUINT64_FORMAT " were simulated, of which %" G_GUINT64_FORMAT " do not fit, %" G_GUINT64_FORMAT " kernel by kernel.",
-      s->n_plans, s->n_refused, s->n_memory, s->n_time, s->stopped ? "were left when --max-plans was reached: a better one may be among them" : "cannot be faster than those shown by their kernels alone",
+      s->n_plans, s->n_refused, s->n_memory, s->n_time, s->stopped ? "were left when --max-plans was reached: a better one may be among them" : "cannot be faster than those shown by their schedule alone",
       s->n_simulated, s->n_unfit, s->n_confirmed);
   sc_append_wrapped (out, text, 0, 2, WIDTH);
   g_string_append_c (out, '\n');

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* search.c - the space of plans, what prunes it, and the best of what is left. */
 #include "search.h"
+#include "models/memory.h"
 #include "models/sharding.h"
 #include "ordered.h"
 #include "override.h"
@@ -12,7 +13,7 @@
 #define LEAST_PART 1024     /* tokens of a sequence that a context-parallel rank has at least */
 #define MOST_TP_NODES 2     /* nodes that a tensor-parallel group spans at most */
 #define MOST_MICRO_BATCH 64
-#define BATCH 64            /* plans that are simulated before the best are looked at again; no matter how many threads */
+#define BATCH 32            /* plans that are simulated before the best are looked at again; no matter how many threads */
 #define MOST_FRONT 64
 #define RENEWED 4096        /* forecasts after which a context begins anew */
 
@@ -241,6 +242,12 @@ does_fit (const ScSearchInput *in, ScVerdict verdict)
   return verdict <= (in->at_risk ? SC_VERDICT_AT_RISK : SC_VERDICT_FITS);
 }
 
+static gboolean
+may_fit (const ScSearchInput *in, const ScBounds *b)
+{
+  return b->device_bytes <= b->capacity_bytes * (in->at_risk ? 1 : 1 - SC_MEMORY_DEFAULT_MARGIN);
+}
+
 /* At stage detail; NULL: it cannot be. */
 static ScSearchFound *
 simulate (Worker *worker, const ScWorkload *w, GError **error)
@@ -311,8 +318,13 @@ bound_item (gpointer shared, gpointer own, guint64 item)
   *b = (Bound) { item, NAN };
   if (w == NULL)
     return b;
-  const ScBounds bounds = sc_bounds (r->in->topology, w, sc_forecast_context_costs (context_of (worker)));
-  b->step_s = bounds.device_bytes > bounds.capacity_bytes && !r->in->exhaustive ? INFINITY : bounds.step_s;
+  const ScForecastOptions how = { .context = context_of (worker) };
+  const ScBounds bounds = sc_bounds (r->in->topology, w, sc_forecast_context_costs (how.context));
+  double least = 0;
+  if (!may_fit (r->in, &bounds) && !r->in->exhaustive)
+    b->step_s = INFINITY;
+  else if (sc_forecast_least (r->in->topology, w, &how, &least, NULL))
+    b->step_s = MAX (bounds.step_s, least);
   return b;
 }
 
@@ -496,7 +508,7 @@ by_thumb (const ScSearchInput *in, Worker *worker)
             const ScSearchPlan plan = { 1, (guint16) tp, (guint16) pp, 1, 1, 1, (guint8) shardings_of[f].known[s], (guint8) r, tp > 1 };
             g_autoptr (ScWorkload) w = read_plan (in, &plan, NULL);
             const ScBounds b = w != NULL ? sc_bounds (in->topology, w, sc_forecast_context_costs (context_of (worker))) : (ScBounds) { 0 };
-            if (w == NULL || b.device_bytes > b.capacity_bytes)
+            if (w == NULL || !may_fit (in, &b))
               continue;
             ScSearchFound *const found = simulate (worker, w, NULL);
             if (found != NULL && does_fit (in, found->verdict))

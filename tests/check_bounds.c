@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* check_bounds.c - no plan is faster, or leaner, than its bounds say; and they are near enough to be of use. */
 #include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include "models/bounds.h"
 #include "models/forecast.h"
@@ -53,6 +52,10 @@ START_TEST (bounds_hold_and_are_of_use)
   double most = 0;
   for (guint i = 0; i < s->n_classes; i++)
     most = MAX (most, (double) s->classes[i].peak_device_bytes);
+  double least = 0;
+  ck_assert (sc_forecast_least (topology, workload, NULL, &least, NULL));
+  ck_assert_msg (least <= step, "%s: replayed %g s, step %g s", plans[_i], least, step);
+  ck_assert_msg (least == 0 || least > 0.9 * step, "%s: replayed %g s, step %g s", plans[_i], least, step);
   ck_assert_msg (b.step_s <= step, "%s: bound %g s, step %g s", plans[_i], b.step_s, step);
   ck_assert_msg (b.device_bytes <= most, "%s: bound %g, peak %g", plans[_i], b.device_bytes, most);
   ck_assert_msg (b.step_s > 0.3 * step, "%s: bound %g s, step %g s", plans[_i], b.step_s, step);

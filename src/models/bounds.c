@@ -151,7 +151,9 @@ bound_rank (const Parts *p, const ScSchedule *row, guint rank)
   const ScStateBytes each = sc_sharding_states (sharding, moments, plan->dtype, plan->grad_dtype, sc_plan_shard_ranks (plan));
   const ScStateBytes expert = sc_sharding_states (sharding, moments, plan->dtype, plan->grad_dtype, sc_plan_expert_data_ranks (plan));
   const double kept = dense * (each.weights + each.optimizer) + experts * (expert.weights + expert.optimizer);
-  return kept + MAX (dense * each.grads + experts * expert.grads, activations (p, row, rank));
+  const double grads = dense * each.grads + experts * expert.grads, saved = activations (p, row, rank);
+  const gboolean always = sharding->grads || p->workload->framework->fp32_main_grads; /* else gradients come with the first backward */
+  return kept + (always ? grads + saved : MAX (grads, saved));
 }
 
 static double
@@ -178,6 +180,6 @@ sc_bounds (const ScTopology *topology, const ScWorkload *workload, ScCostCache *
   if (is_even (workload))
     bounds.step_s = bound_step (&parts, whole);
   if (workload->plan.offload == SC_OFFLOAD_NONE)
-    bounds.device_bytes = bound_memory (&parts, row);
+    bounds.device_bytes = device->context_bytes.value + bound_memory (&parts, row);
   return bounds;
 }

@@ -12,7 +12,8 @@ typedef struct
    * stages before it, which it waits for (MODELLING 7.1).  Sharing links and GPUs with collectives, waiting and hosts only add to it.  0 where times are not ours
    * (plan.profiled_ms), differ between micro-batches, or GPUs are of several kinds. */
   double  step_s;
-  /* Of the fullest GPU: weights and optimizer states with the activations of the micro-batches in flight, or with gradients.  0 with plan.offload. */
+  /* Of the fullest GPU: CUDA's context, weights and optimizer states with the activations of the micro-batches in flight and with gradients, or, where these are not
+   * always there, with the larger of both.  0 with plan.offload. */
   double  device_bytes;
   double  capacity_bytes;
 } ScBounds;

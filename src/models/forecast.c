@@ -237,3 +237,50 @@ sc_forecast_memory (const ScTopology *topology, const ScWorkload *workload, cons
   p.input.workload = workload;
   return sc_summarise_space (&p.input, p.lowered, margin_of (options), options->memory);
 }
+
+/* Do passes take the same in each micro-batch, in an order that is known before? */
+static gboolean
+is_even (const ScWorkload *workload)
+{
+  const ScPlan *const p = &workload->plan;
+  const ScSchedule *const row = sc_schedule_find (p->schedule);
+  return p->profile.n == 0 && p->n_microbatch_factors == 0 && workload->documents == NULL && p->partial_microbatches == 0 && row->orders == NULL
+         && row->placement != SC_PLACE_BOTH && p->vocab_parallel == SC_VOCAB_ENDS;
+}
+
+static double
+replay_least (Plan *p, const ScForecastOptions *options)
+{
+  const guint n = p->sizes->n_virtual;
+  g_autofree double *forward = g_new (double, n), *backward = g_new (double, n), *weight = g_new0 (double, n);
+  ScStageTimes times = { forward, backward, 0 };
+  for (guint missing = 1; missing > 0;)
+    {
+      const ScFolded folded = sc_forecast_context_fold (p->context, p->fabric, p->layout, p->needs, p->colour, options->class_budget, options->unfolded);
+      p->input = (ScLowerInput) { .workload = &p->simulated, .fabric = p->fabric, .layout = p->layout, .loads = folded.loads, .fold = folded.fold,
+                                  .items = p->items, .sizes = p->sizes, .detail = SC_DETAIL_STAGE, .costs = sc_forecast_context_costs (p->context) };
+      g_autoptr (GArray) needs = sc_lower_least_times (&p->input, &times);
+      missing = needs->len;
+      g_array_append_vals (p->needs, needs->data, needs->len);
+      sc_needs_sort (p->needs);
+    }
+  const ScScheduleShape shape = sc_workload_schedule_shape (&p->simulated);
+  g_autoptr (ScOrders) orders = sc_orders_new (sc_schedule_find (p->simulated.plan.schedule), &shape, NULL, p->simulated.plan.schedule_table);
+  if (sc_orders_split (orders)) /* what a backward in parts takes is not known */
+    return 0;
+  const ScScheduleCosts costs = { .forward = forward, .input = backward, .weight = weight, .latency = times.transfer_ps };
+  return MAX (sc_orders_replay (orders, &costs, NULL, NULL), 0) * 1e-12;
+}
+
+gboolean
+sc_forecast_least (const ScTopology *topology, const ScWorkload *workload, const ScForecastOptions *options, double *ret_step_s, GError **error)
+{
+  const ScForecastOptions defaults = { 0 };
+  g_auto (Plan) p = { 0 };
+  if (options == NULL)
+    options = &defaults;
+  if (!place (&p, topology, workload, options, error))
+    return FALSE;
+  *ret_step_s = is_even (workload) ? replay_least (&p, options) : 0;
+  return TRUE;
+}

@@ -471,6 +471,47 @@ pass_ps (Lower *l, const Priced *priced)
   return sum;
 }
 
+/* Of the layers and ends of virtual stage @stage, on the class that was entered. */
+static double
+stage_pass_ps (Lower *l, guint stage, ScPass pass)
+{
+  const ScStageSizes *const sizes = l->in->sizes;
+  const guint first = sc_stage_first_layer (sizes, stage);
+  double cost = 0, of_kind = 0;
+  guint32 kind = SC_NONE;
+  for (guint layer = first; layer < first + sizes->layers[stage]; layer++)
+    {
+      if (l->in->items->kinds->of_layer[layer] != kind) /* neighbours are mostly alike */
+        {
+          kind = l->in->items->kinds->of_layer[layer];
+          of_kind = pass_ps (l, sc_lower_layer_price (l, layer, pass));
+        }
+      cost += of_kind;
+      if (pass == SC_PASS_INPUT || pass == SC_PASS_BACKWARD)
+        cost += pass_ps (l, sc_lower_layer_rebuild (l, layer));
+    }
+  cost += stage == 0 ? pass_ps (l, &l->price->embedding[pass]) : 0;
+  cost += stage == sizes->n_virtual - 1 ? pass_ps (l, &l->price->head[pass]) : 0;
+  return cost;
+}
+
+/* Of a message over the boundary behind this class's rank, or 0: it has none. */
+static double
+boundary_ps (Lower *l)
+{
+  const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_PP_FORWARD, TRUE);
+  return comm != SC_NONE ? sc_lower_alone_ps (l, sc_lower_call_of (l, comm, SC_COLL_SEND, l->in->items->boundary_bytes)) : 0;
+}
+
+/* @class_id, at the costs of a micro-batch as any other. */
+static void
+enter_class_alike (Lower *l, guint32 class_id)
+{
+  enter_class (l, class_id);
+  const guint price = sc_lower_price_index (l, l->price->device, l->price->speed, l->price->host_factor, 1); /* may move them */
+  l->price = &g_array_index (l->prices, Prices, price);
+}
+
 /* Forward, input and weight gradients of every stage on the slowest of its classes, whole picoseconds: [3 * stages]; *ret_latency: of
  * the slowest transfer. */
 static double *
@@ -482,28 +523,15 @@ stage_costs (Lower *l, double *ret_latency)
   *ret_latency = 0;
   for (guint32 c = 0; c < l->in->fold->n_classes; c++)
     {
-      enter_class (l, c);
-      const guint price = sc_lower_price_index (l, l->price->device, l->price->speed, l->price->host_factor, 1); /* may move them */
-      l->price = &g_array_index (l->prices, Prices, price);
+      enter_class_alike (l, c);
       for (guint chunk = 0; chunk < sc_plan_chunks (l->plan); chunk++)
         for (guint i = 0; i < G_N_ELEMENTS (passes); i++)
           {
             const guint j = sc_plan_stage (l->plan, l->at.pp, chunk);
-            const guint first = sc_stage_first_layer (sizes, j);
-            double cost = 0;
-            for (guint layer = first; layer < first + sizes->layers[j]; layer++)
-              {
-                cost += pass_ps (l, sc_lower_layer_price (l, layer, passes[i]));
-                if (passes[i] == SC_PASS_INPUT)
-                  cost += pass_ps (l, sc_lower_layer_rebuild (l, layer));
-              }
-            cost += j == 0 ? pass_ps (l, &l->price->embedding[passes[i]]) : 0;
-            cost += j == sizes->n_virtual - 1 ? pass_ps (l, &l->price->head[passes[i]]) : 0;
-            costs[i * sizes->n_virtual + j] = MAX (costs[i * sizes->n_virtual + j], cost);
+            double *const cost = &costs[i * sizes->n_virtual + j];
+            *cost = MAX (*cost, stage_pass_ps (l, j, passes[i]));
           }
-      const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, SC_COMM_PP_FORWARD, TRUE);
-      if (comm != SC_NONE)
-        *ret_latency = MAX (*ret_latency, sc_lower_alone_ps (l, sc_lower_call_of (l, comm, SC_COLL_SEND, l->in->items->boundary_bytes)));
+      *ret_latency = MAX (*ret_latency, boundary_ps (l));
     }
   return costs;
 }
@@ -735,10 +763,10 @@ sc_lower_estimate (const ScLowerInput *in)
   return ops;
 }
 
-ScLowered *
-sc_lower (const ScLowerInput *in)
+/* What lowering goes through classes with; it fills @ret. */
+static void
+lower_begin (Lower *l, const ScLowerInput *in, ScLowered *ret)
 {
-  ScLowered *const ret = g_new0 (ScLowered, 1);
   const guint32 n_classes = in->fold->n_classes, n_families = in->fold->n_families;
   ret->program = sc_program_new ();
   ret->labels = g_ptr_array_new_with_free_func (g_free);
@@ -751,30 +779,66 @@ sc_lower (const ScLowerInput *in)
   ret->marks = in->marks ? g_array_new (FALSE, FALSE, sizeof (ScSlotMark)) : NULL;
   ret->tapes = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_tape_free);
   g_ptr_array_set_size (ret->tapes, (gint) in->workload->plan.pp);
-  Lower l = { .in = in, .plan = &in->workload->plan, .sharding = sc_sharding_of (in->workload->plan.sharding, in->workload->framework), .placement = sc_plan_placement (&in->workload->plan), .p = ret->program, .labels = ret->labels,
+  *l = (Lower) { .in = in, .plan = &in->workload->plan, .sharding = sc_sharding_of (in->workload->plan.sharding, in->workload->framework), .placement = sc_plan_placement (&in->workload->plan), .p = ret->program, .labels = ret->labels,
               .label_ids = g_hash_table_new (g_str_hash, g_str_equal),
               .prices = g_array_new (FALSE, FALSE, sizeof (Prices)), .known = g_new0 (GArray *, MAX (n_families, 1)),
               .messages = ret->messages, .needs = ret->needs, .marks = ret->marks, .grade_ps = ret->grade_ps,
               .buckets = g_array_new (FALSE, FALSE, sizeof (Bucket)), .dp_done = g_array_new (FALSE, FALSE, sizeof (guint32)),
               .born = g_array_new (FALSE, TRUE, sizeof (guint8)), .waiting = g_ptr_array_new_with_free_func (list_unref), .delays = g_array_new (FALSE, FALSE, sizeof (guint32)) };
-  g_array_set_clear_func (l.prices, sc_lower_prices_clear);
-  l.n_price_of = MAX (l.plan->n_microbatch_factors, 1) * MAX (in->items->kinds->n_packed, 1);
-  g_autofree guint *price_of = g_new (guint, l.n_price_of);
-  l.price_of = price_of;
+  g_array_set_clear_func (l->prices, sc_lower_prices_clear);
+  l->n_price_of = MAX (l->plan->n_microbatch_factors, 1) * MAX (in->items->kinds->n_packed, 1);
+  l->price_of = g_new (guint, l->n_price_of);
   for (guint i = 0; i < SC_N_COMMS; i++)
-    g_queue_init (&l.started[i]);
-  sc_lower_label (&l, ""); /* label 0: ops without a name */
+    g_queue_init (&l->started[i]);
+  sc_lower_label (l, ""); /* label 0: ops without a name */
 
   for (guint32 i = 0; i < in->fold->n_link_classes; i++)
-    sc_program_add_link (l.p, 1);
+    sc_program_add_link (l->p, 1);
   for (guint32 i = 0; i < n_families; i++)
-    sc_program_add_group (l.p, MAX (in->fold->family_members[i], 1));
-  g_array_append_vals (l.p->uses, in->fold->uses, in->fold->uses_first[n_families * in->fold->max_parts]);
-  l.merged = g_hash_table_new_full (NULL, NULL, NULL, (GDestroyNotify) sc_lower_merged_free);
-  l.pairs = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) sc_lower_merged_free);
-  l.n_whole = l.n_price_of * 2 * sc_plan_chunks (l.plan) * SC_N_PASSES;
-  l.whole = g_new0 (Merged *, l.n_whole);
-  l.may_wait = find_may_wait (in->fold);
+    sc_program_add_group (l->p, MAX (in->fold->family_members[i], 1));
+  g_array_append_vals (l->p->uses, in->fold->uses, in->fold->uses_first[n_families * in->fold->max_parts]);
+  l->merged = g_hash_table_new_full (NULL, NULL, NULL, (GDestroyNotify) sc_lower_merged_free);
+  l->pairs = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) sc_lower_merged_free);
+  l->n_whole = l->n_price_of * 2 * sc_plan_chunks (l->plan) * SC_N_PASSES;
+  l->whole = g_new0 (Merged *, l->n_whole);
+  l->may_wait = find_may_wait (in->fold);
+}
+
+static void
+lower_end (Lower *l)
+{
+  for (guint32 i = 0; i < l->in->fold->n_families; i++)
+    g_clear_pointer (&l->known[i], g_array_unref);
+  g_free (l->known);
+  for (guint rank = 0; l->actions != NULL && rank < l->orders->p; rank++)
+    g_array_unref (l->actions[rank]);
+  g_free (l->actions);
+  for (guint i = 0; i < l->n_whole; i++)
+    sc_lower_merged_free (l->whole[i]);
+  g_free (l->whole);
+  g_hash_table_unref (l->merged);
+  g_hash_table_unref (l->pairs);
+  g_free (l->may_wait);
+  g_free (l->price_of);
+  g_array_unref (l->prices);
+  g_array_unref (l->buckets);
+  g_array_unref (l->dp_done);
+  g_array_unref (l->born);
+  g_ptr_array_unref (l->waiting);
+  g_array_unref (l->delays);
+  for (guint i = 0; i < SC_N_COMMS; i++)
+    g_queue_clear (&l->started[i]);
+  g_hash_table_unref (l->label_ids);
+  sc_needs_sort (l->needs);
+}
+
+ScLowered *
+sc_lower (const ScLowerInput *in)
+{
+  ScLowered *const ret = g_new0 (ScLowered, 1);
+  const guint32 n_classes = in->fold->n_classes;
+  Lower l;
+  lower_begin (&l, in, ret);
   make_orders (&l);
   ret->orders = l.orders;
   ScLowerInput coarse = *in;
@@ -789,30 +853,37 @@ sc_lower (const ScLowerInput *in)
       if (c == 0 && !in->tapes_only) /* the others are about as long, and those of one stage mostly share their ops */
         sc_program_reserve (l.p, (guint32) MIN ((guint64) l.p->ops->len * MIN (n_classes, l.plan->pp + 1) * 21 / 20, SC_NONE / 2));
     }
-
-  for (guint32 i = 0; i < n_families; i++)
-    g_clear_pointer (&l.known[i], g_array_unref);
-  g_free (l.known);
-  for (guint rank = 0; l.actions != NULL && rank < l.orders->p; rank++)
-    g_array_unref (l.actions[rank]);
-  g_free (l.actions);
-  for (guint i = 0; i < l.n_whole; i++)
-    sc_lower_merged_free (l.whole[i]);
-  g_free (l.whole);
-  g_hash_table_unref (l.merged);
-  g_hash_table_unref (l.pairs);
-  g_free (l.may_wait);
-  g_array_unref (l.prices);
-  g_array_unref (l.buckets);
-  g_array_unref (l.dp_done);
-  g_array_unref (l.born);
-  g_ptr_array_unref (l.waiting);
-  g_array_unref (l.delays);
-  for (guint i = 0; i < SC_N_COMMS; i++)
-    g_queue_clear (&l.started[i]);
-  g_hash_table_unref (l.label_ids);
-  sc_needs_sort (ret->needs);
+  lower_end (&l);
   return ret;
+}
+
+GArray *
+sc_lower_least_times (const ScLowerInput *in, ScStageTimes *ret)
+{
+  static const ScPass passes[] = { SC_PASS_FORWARD, SC_PASS_BACKWARD };
+  const ScStageSizes *const sizes = in->sizes;
+  g_autoptr (ScLowered) lowered = g_new0 (ScLowered, 1);
+  Lower l;
+  lower_begin (&l, in, lowered);
+  for (guint i = 0; i < 2 * sizes->n_virtual; i++)
+    (i < sizes->n_virtual ? ret->forward_ps : ret->backward_ps)[i % sizes->n_virtual] = INFINITY;
+  ret->transfer_ps = in->workload->plan.pp > 1 ? INFINITY : 0;
+  for (guint32 c = 0; c < in->fold->n_classes; c++)
+    {
+      enter_class_alike (&l, c);
+      for (guint chunk = 0; chunk < sc_plan_chunks (l.plan); chunk++)
+        for (guint i = 0; i < G_N_ELEMENTS (passes); i++)
+          {
+            const guint j = sc_plan_stage (l.plan, l.at.pp, chunk);
+            double *const cost = i == 0 ? &ret->forward_ps[j] : &ret->backward_ps[j];
+            *cost = MIN (*cost, stage_pass_ps (&l, j, passes[i]));
+          }
+      const double boundary = boundary_ps (&l);
+      ret->transfer_ps = boundary > 0 ? MIN (ret->transfer_ps, boundary) : ret->transfer_ps;
+    }
+  ret->transfer_ps = isfinite (ret->transfer_ps) ? ret->transfer_ps : 0;
+  lower_end (&l);
+  return g_array_ref (lowered->needs);
 }
 
 void

@@ -107,3 +107,13 @@ double sc_lower_estimate (const ScLowerInput *input);
 ScLowered *sc_lower (const ScLowerInput *input);
 void       sc_lowered_free (ScLowered *lowered);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScLowered, sc_lowered_free)
+
+/* What passes over the virtual stages take at least, each on the fastest class that it lives on, and a message between two: kernels at full rate and the
+ * collectives that they wait for, alone on their links.  [n_virtual] each, yours. */
+typedef struct
+{
+  double *forward_ps, *backward_ps, transfer_ps;
+} ScStageTimes;
+
+/* Fills @ret without lowering a step.  Returns ScNeed as ScLowered.needs, yours: not empty, ask again with them. */
+GArray *sc_lower_least_times (const ScLowerInput *input, ScStageTimes *ret);
