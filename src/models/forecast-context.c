@@ -113,7 +113,9 @@ static FoldKey
 fold_key (const ScLayout *layout, const GArray *needs, const guint32 *colour, guint32 budget, gboolean unfolded)
 {
   G_STATIC_ASSERT (sizeof (ScComm) == 4 * sizeof (guint32) && sizeof (ScNeed) == 3 * sizeof (guint32)); /* without holes */
-  const guint32 how[] = { budget, unfolded ? 1 : 0 };
+  const ScModel *const m = &layout->workload->model;
+  const ScPlan *const p = &layout->workload->plan;
+  const guint32 how[] = { budget, unfolded ? 1 : 0, m->experts, m->top_k, (guint32) p->moe_dispatcher, p->moe_node_limit }; /* the last ones: whom tokens go to */
   FoldKey key = { g_array_new (FALSE, FALSE, sizeof (guint32)), layout->n_ranks };
   put_words (key.words, how, sizeof how);
   put_words (key.words, needs->data, needs->len * sizeof (ScNeed));
@@ -130,20 +132,13 @@ same_key (const FoldKey *a, const FoldKey *b)
          && memcmp (a->words->data, b->words->data, a->words->len * sizeof (guint32)) == 0;
 }
 
-/* What tokens to experts do hangs on the model besides. */
-static gboolean
-has_experts (const ScLayout *layout)
-{
-  return layout->workload->model.experts > 0;
-}
-
 ScFolded
 sc_forecast_context_fold (ScForecastContext *c, const ScFabric *fabric, const ScLayout *layout, const GArray *needs, const guint32 *colour,
                           guint32 budget, gboolean unfolded)
 {
   const FoldKey key = fold_key (layout, needs, colour, budget, unfolded);
   Fold *f = NULL;
-  for (GList *i = c->folds.head; i != NULL && f == NULL && !has_experts (layout); i = i->next)
+  for (GList *i = c->folds.head; i != NULL && f == NULL; i = i->next)
     f = same_key (&((Fold *) i->data)->key, &key) ? i->data : NULL;
   if (f != NULL)
     g_array_unref (key.words);
