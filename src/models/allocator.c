@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* allocator.c - segments are chains of blocks; free blocks stand in a list for each stream and pool, by size and address. */
 #include "models/allocator.h"
+#include <string.h>
 
 #define KIB G_GUINT64_CONSTANT (1024)
 #define MIB (KIB * KIB)
@@ -25,26 +26,27 @@ typedef struct
 
 #define NONE G_MAXUINT32
 
-/* Free blocks of one stream and pool. */
-typedef struct
-{
-  guint stream;
-  gboolean small;
-  GArray *blocks;   /* Free, by size and address: few at a time, so that moving them costs less than a tree */
-  guint32 tail;     /* expandable: the last block of the pool's segment, or NONE */
-} Pool;
-
 typedef struct
 {
   guint64 size, address;
   guint32 block;
 } Free;
 
+/* Free blocks of one stream and pool. */
+typedef struct
+{
+  guint stream;
+  gboolean small;
+  Free *free;       /* [n of room] by size and address: few at a time, so that moving them costs less than a tree */
+  guint n, room;
+  guint32 tail;     /* expandable: the last block of the pool's segment, or NONE */
+} Pool;
+
 struct _ScAllocator
 {
   ScAllocatorOptions options;
   GArray *blocks;   /* Block */
-  GArray *spare;    /* guint32: blocks of no use */
+  guint32 spare;    /* a block of no use, or NONE; its Block.behind is the next one */
   GArray *pools;    /* Pool */
   guint64 n_spaces; /* segments begun so far */
   ScAllocatorStats stats;
@@ -53,19 +55,24 @@ struct _ScAllocator
 static void
 pool_clear (gpointer data)
 {
-  g_array_unref (((Pool *) data)->blocks);
+  g_free (((Pool *) data)->free);
+}
+
+static gboolean
+is_before (const Free *f, guint64 size, guint64 address)
+{
+  return f->size < size || (f->size == size && f->address < address);
 }
 
 /* First free block of @size or more, and of that size at @address or above. */
 static guint
 lower_bound (const Pool *pool, guint64 size, guint64 address)
 {
-  guint from = 0, to = pool->blocks->len;
+  guint from = 0, to = pool->n;
   while (from < to)
     {
       const guint middle = from + (to - from) / 2;
-      const Free *const f = &g_array_index (pool->blocks, Free, middle);
-      if (f->size < size || (f->size == size && f->address < address))
+      if (is_before (&pool->free[middle], size, address))
         from = middle + 1;
       else
         to = middle;
@@ -80,7 +87,7 @@ sc_allocator_new (const ScAllocatorOptions *options)
   if (options != NULL)
     a->options = *options;
   a->blocks = g_array_new (FALSE, FALSE, sizeof (Block));
-  a->spare = g_array_new (FALSE, FALSE, sizeof (guint32));
+  a->spare = NONE;
   a->pools = g_array_new (FALSE, FALSE, sizeof (Pool));
   g_array_set_clear_func (a->pools, pool_clear);
   return a;
@@ -92,7 +99,6 @@ sc_allocator_free (ScAllocator *a)
   if (a == NULL)
     return;
   g_array_unref (a->blocks);
-  g_array_unref (a->spare);
   g_array_unref (a->pools);
   g_free (a);
 }
@@ -112,15 +118,22 @@ block_at (const ScAllocator *a, guint32 block)
 static guint32
 block_new (ScAllocator *a, Block block)
 {
-  if (a->spare->len == 0)
+  const guint32 ret = a->spare;
+  if (ret == NONE)
     {
       g_array_append_val (a->blocks, block);
       return a->blocks->len - 1;
     }
-  const guint32 ret = g_array_index (a->spare, guint32, a->spare->len - 1);
-  g_array_set_size (a->spare, a->spare->len - 1);
+  a->spare = block_at (a, ret)->behind;
   *block_at (a, ret) = block;
   return ret;
+}
+
+static void
+block_free (ScAllocator *a, guint32 block)
+{
+  *block_at (a, block) = (Block) { .before = NONE, .behind = a->spare };
+  a->spare = block;
 }
 
 static Pool *
@@ -135,7 +148,7 @@ pool_of (ScAllocator *a, guint stream, gboolean small)
   for (guint32 i = 0; i < a->pools->len; i++)
     if (pool_at (a, i)->stream == stream && pool_at (a, i)->small == small)
       return i;
-  const Pool pool = { stream, small, g_array_new (FALSE, FALSE, sizeof (Free)), NONE };
+  const Pool pool = { .stream = stream, .small = small, .tail = NONE };
   g_array_append_val (a->pools, pool);
   return a->pools->len - 1;
 }
@@ -145,9 +158,20 @@ put_free (ScAllocator *a, guint32 block)
 {
   Block *const b = block_at (a, block);
   Pool *const pool = pool_at (a, b->pool);
-  const Free entry = { b->size, b->address, block };
+  const guint i = lower_bound (pool, b->size, b->address);
+  if (pool->n == pool->room)
+    pool->free = g_renew (Free, pool->free, pool->room = MAX (2 * pool->room, 64));
+  memmove (&pool->free[i + 1], &pool->free[i], (pool->n - i) * sizeof *pool->free);
+  pool->free[i] = (Free) { b->size, b->address, block };
+  pool->n++;
   b->is_free = TRUE;
-  g_array_insert_val (pool->blocks, lower_bound (pool, b->size, b->address), entry);
+}
+
+static void
+take_free_at (Pool *pool, guint i)
+{
+  pool->n--;
+  memmove (&pool->free[i], &pool->free[i + 1], (pool->n - i) * sizeof *pool->free);
 }
 
 static void
@@ -156,16 +180,33 @@ take_free (ScAllocator *a, guint32 block)
   Block *const b = block_at (a, block);
   Pool *const pool = pool_at (a, b->pool);
   b->is_free = FALSE;
-  g_array_remove_index (pool->blocks, lower_bound (pool, b->size, b->address));
+  take_free_at (pool, lower_bound (pool, b->size, b->address));
 }
 
-/* The smallest free block of @size or more, or NONE. */
-static guint32
+/* The free block at @i becomes @block, of @size at @address. */
+static void
+replace_free_at (Pool *pool, guint i, guint32 block, guint64 size, guint64 address)
+{
+  const guint to = lower_bound (pool, size, address);
+  if (to <= i)
+    {
+      memmove (&pool->free[to + 1], &pool->free[to], (i - to) * sizeof *pool->free);
+      pool->free[to] = (Free) { size, address, block };
+    }
+  else
+    {
+      memmove (&pool->free[i], &pool->free[i + 1], (to - 1 - i) * sizeof *pool->free);
+      pool->free[to - 1] = (Free) { size, address, block };
+    }
+}
+
+/* The smallest free block of @size or more: its place, or NONE. */
+static guint
 best_fit (const ScAllocator *a, guint32 pool, guint64 size)
 {
   const Pool *const p = pool_at (a, pool);
   const guint i = lower_bound (p, size, 0);
-  return i < p->blocks->len ? g_array_index (p->blocks, Free, i).block : NONE;
+  return i < p->n ? i : NONE;
 }
 
 static gboolean
@@ -258,26 +299,32 @@ give_back_cached (ScAllocator *a)
         p->tail = b->before;
       if (b->before != NONE)
         block_at (a, b->before)->behind = NONE;
-      g_array_append_val (a->spare, i);
+      block_free (a, i);
     }
 }
 
-/* Splits what @size does not need off the block, where it is worth it. */
-static void
-split (ScAllocator *a, guint32 block, guint64 size)
+/* Takes the free block at @i of its pool for @size, and leaves what it does not need of it free, where that is worth it. */
+static guint32
+take_and_split (ScAllocator *a, guint32 pool, guint i, guint64 size)
 {
+  const guint32 block = pool_at (a, pool)->free[i].block;
   const Block b = *block_at (a, block);
   const guint64 rest = b.size - size;
-  if (pool_at (a, b.pool)->small || a->options.expandable ? rest < MIN_BLOCK : rest <= SMALL_REQUEST)
-    return;
-  const guint32 other = block_new (a, (Block) { b.address + size, rest, 0, block, b.behind, b.pool, FALSE });
+  block_at (a, block)->is_free = FALSE;
+  if (pool_at (a, pool)->small || a->options.expandable ? rest < MIN_BLOCK : rest <= SMALL_REQUEST)
+    {
+      take_free_at (pool_at (a, pool), i);
+      return block;
+    }
+  const guint32 other = block_new (a, (Block) { b.address + size, rest, 0, block, b.behind, pool, TRUE });
   block_at (a, block)->size = size;
   block_at (a, block)->behind = other;
   if (b.behind != NONE)
     block_at (a, b.behind)->before = other;
-  if (pool_at (a, b.pool)->tail == block)
-    pool_at (a, b.pool)->tail = other;
-  put_free (a, other);
+  if (pool_at (a, pool)->tail == block)
+    pool_at (a, pool)->tail = other;
+  replace_free_at (pool_at (a, pool), i, other, rest, b.address + size);
+  return block;
 }
 
 guint32
@@ -285,17 +332,17 @@ sc_allocator_take (ScAllocator *a, guint stream, guint64 bytes)
 {
   const guint64 size = round_up (MAX (bytes, 1), MIN_BLOCK);
   const guint32 pool = pool_of (a, stream, size <= SMALL_REQUEST);
-  guint32 block = best_fit (a, pool, size);
-  for (guint tries = 0; block == NONE && tries < 2; tries++)
+  guint at = best_fit (a, pool, size);
+  for (guint tries = 0; at == NONE && tries < 2; tries++)
     {
       if (tries > 0)
         give_back_cached (a);
-      block = a->options.expandable ? grow (a, pool, size) : new_segment (a, pool, size);
+      if ((a->options.expandable ? grow (a, pool, size) : new_segment (a, pool, size)) != NONE)
+        at = best_fit (a, pool, size);
     }
-  if (block == NONE)
+  if (at == NONE)
     return SC_ALLOCATOR_FAILED;
-  take_free (a, block);
-  split (a, block, size);
+  const guint32 block = take_and_split (a, pool, at, size);
   Block *const b = block_at (a, block);
   b->requested = bytes;
   a->stats.requested += bytes;
@@ -304,7 +351,7 @@ sc_allocator_take (ScAllocator *a, guint stream, guint64 bytes)
   return block;
 }
 
-/* Joins @from, which is free, to @into, which stands before it and is not in its tree. */
+/* Joins @from to @into, which stands before it. */
 static void
 join (ScAllocator *a, guint32 into, guint32 from)
 {
@@ -316,33 +363,44 @@ join (ScAllocator *a, guint32 into, guint32 from)
     block_at (a, f.behind)->before = into;
   if (pool_at (a, f.pool)->tail == from)
     pool_at (a, f.pool)->tail = into;
-  block_at (a, from)->size = 0;
-  block_at (a, from)->is_free = FALSE;
-  g_array_append_val (a->spare, from);
+  block_free (a, from);
+}
+
+/* The free @neighbour has become @block, which is larger. */
+static void
+replace_free (ScAllocator *a, const Block *neighbour, guint32 block)
+{
+  Pool *const pool = pool_at (a, neighbour->pool);
+  Block *const b = block_at (a, block);
+  b->is_free = TRUE;
+  replace_free_at (pool, lower_bound (pool, neighbour->size, neighbour->address), block, b->size, b->address);
 }
 
 void
 sc_allocator_give (ScAllocator *a, guint32 handle)
 {
-  guint32 block = handle;
-  Block *const b = block_at (a, block);
+  Block *const b = block_at (a, handle);
   g_return_if_fail (handle < a->blocks->len && !b->is_free && b->size > 0);
   a->stats.requested -= b->requested;
   a->stats.allocated -= b->size;
   b->requested = 0;
   const guint32 behind = b->behind, before = b->before;
-  if (behind != NONE && block_at (a, behind)->is_free)
-    {
-      take_free (a, behind);
-      join (a, block, behind);
-    }
+  const gboolean ends_free = behind != NONE && block_at (a, behind)->is_free;
+  const Block after = ends_free ? *block_at (a, behind) : (Block) { 0 };
+  if (ends_free)
+    join (a, handle, behind);
   if (before != NONE && block_at (a, before)->is_free)
     {
-      take_free (a, before);
-      join (a, before, block);
-      block = before;
+      if (ends_free)
+        take_free_at (pool_at (a, after.pool), lower_bound (pool_at (a, after.pool), after.size, after.address));
+      const Block was = *block_at (a, before);
+      join (a, before, handle);
+      replace_free (a, &was, before);
     }
-  put_free (a, block);
+  else if (ends_free)
+    replace_free (a, &after, handle);
+  else
+    put_free (a, handle);
 }
 
 guint64
