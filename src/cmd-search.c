@@ -11,7 +11,7 @@
 typedef struct
 {
   ScInputs inputs;
-  char *format;
+  char *format, **schedules;
   int gpus, global_batch, top, jobs;
   gint64 most;
   gboolean at_risk;
@@ -22,6 +22,7 @@ search_options_clear (SearchOptions *o)
 {
   sc_inputs_clear (&o->inputs);
   g_free (o->format);
+  g_strfreev (o->schedules);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (SearchOptions, search_options_clear)
 
@@ -39,6 +40,11 @@ check_options (const SearchOptions *o, GError **error)
     return FALSE;
   if (o->gpus < 0 || o->global_batch < 0 || o->jobs < 0 || o->most < 0)
     return sc_cmd_fail_usage ("search", error, "found a negative number, expected 0 (the default) or more");
+  if (o->schedules != NULL && g_strv_length (o->schedules) > SC_SEARCH_MOST_SCHEDULES)
+    return sc_cmd_fail_usage ("search", error, "--schedule: found %u, expected at most %d", g_strv_length (o->schedules), SC_SEARCH_MOST_SCHEDULES);
+  for (char **name = o->schedules; name != NULL && *name != NULL; name++)
+    if (sc_schedule_find (*name) == NULL || strcmp (*name, "csv") == 0)
+      return sc_cmd_fail_usage ("search", error, "--schedule: found \"%s\", expected one that stepcast list schedules has, but csv", *name);
   if (o->top < 1 || o->top > MOST_TOP)
     return sc_cmd_fail_usage ("search", error, "--top: found %d, expected 1 to %d", o->top, MOST_TOP);
   return TRUE;
@@ -62,6 +68,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     SC_INPUT_OPTIONS (&options.inputs),
     { "gpus", 'g', 0, G_OPTION_ARG_INT, &options.gpus, "GPUs of the job; default: the workload's", "N" },
     { "global-batch", 'b', 0, G_OPTION_ARG_INT, &options.global_batch, "Sequences of a step; default: the workload's", "N" },
+    { "schedule", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.schedules, "Also try this one of pipelines (repeatable): zb-h1, zb-v, v-half, dualpipev; stepcast list schedules", "NAME" },
     { "top", 't', 0, G_OPTION_ARG_INT, &options.top, "How many plans; default: 10", "N" },
     { "format", 'f', 0, G_OPTION_ARG_FILENAME, &options.format, "text (the default) or json, with the workload of the best plan", "NAME" },
     { "jobs", 'j', 0, G_OPTION_ARG_INT, &options.jobs, "Threads; default: one for each processor", "N" },
@@ -87,6 +94,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     .set = i->set,
     .gpus = options.gpus > 0 ? (guint) options.gpus : i->workload->plan.gpus,
     .global_batch = options.global_batch > 0 ? (guint) options.global_batch : i->workload->plan.global_batch,
+    .schedules = (const char *const *) options.schedules,
     .top = (guint) options.top,
     .jobs = (guint) options.jobs,
     .at_risk = options.at_risk,
@@ -113,7 +121,8 @@ const ScCommand sc_cmd_search = {
   .usage = "[TOPOLOGY WORKLOAD]",
   .help = "TOPOLOGY and WORKLOAD as in stepcast run; of the workload's plan only what is not searched counts, such as data type,\n"
           "optimizer, attention and what overlaps.  Searched are tensor, pipeline (with chunks), context, expert and data\n"
-          "parallelism, sequence parallelism, sharding, recompute and the micro-batch, for --gpus and --global-batch.\n"
+          "parallelism, sequence parallelism, sharding, recompute and the micro-batch, for --gpus and --global-batch; and\n"
+          "the schedules of --schedule beside 1F1B and interleaved 1F1B.\n"
           "\n"
           "Plans whose weights, optimizer states, gradients and activations cannot fit are out, and so are those that could\n"
           "not be faster than the last one shown if each pass and message of their schedule had GPUs and links for itself;\n"

@@ -63,6 +63,15 @@ gpus_of_node (const ScTopology *topology)
   return MAX (sc_topology_node_type (topology, topology->first_node)->gpus, 1);
 }
 
+static guint
+count (const char *const *names)
+{
+  guint n = 0;
+  while (names[n] != NULL)
+    n++;
+  return n;
+}
+
 /* The rest of a plan whose sizes are known: what may go with them. */
 static void
 add_rest (const ScSearchInput *in, ScSearchPlan plan, guint dp, GArray *space)
@@ -70,19 +79,21 @@ add_rest (const ScSearchInput *in, ScSearchPlan plan, guint dp, GArray *space)
   guint i = 0;
   while (!g_str_has_prefix (in->workload->framework->name, shardings_of[i].framework))
     i++;
-  const guint each = in->global_batch / dp;
+  const guint each = in->global_batch / dp, n_schedules = plan.pp > 1 && in->schedules != NULL ? count (in->schedules) : 0;
   for (guint b = 1; b <= MIN (each, MOST_MICRO_BATCH); b++)
     for (guint s = 0; s < shardings_of[i].n && each % b == 0; s++)
       for (guint r = 0; sc_search_recomputes[r] != NULL; r++)
         for (guint sp = 0; sp < (plan.tp > 1 ? 2 : 1); sp++)
-          {
-            plan.micro_batch = b;
-            plan.sharding = (guint8) shardings_of[i].known[s];
-            plan.recompute = (guint8) r;
-            plan.sequence_parallel = sp == 0 && plan.tp > 1;
-            if (s == 0 || dp * plan.cp > 1)
-              g_array_append_val (space, plan);
-          }
+          for (guint order = 0; order <= n_schedules; order++)
+            {
+              plan.micro_batch = b;
+              plan.sharding = (guint8) shardings_of[i].known[s];
+              plan.recompute = (guint8) r;
+              plan.sequence_parallel = sp == 0 && plan.tp > 1;
+              plan.schedule = (guint8) order;
+              if (s == 0 || dp * plan.cp > 1)
+                g_array_append_val (space, plan);
+            }
 }
 
 /* Chunks, experts. */
@@ -173,6 +184,8 @@ set_of (const ScSearchInput *in, const ScSearchPlan *plan)
   put (set, "plan.sequence_parallel=%s", plan->sequence_parallel ? "true" : "false");
   for (const char *const *key = in->forgotten; key != NULL && *key != NULL; key++)
     put (set, "plan.%s=null", *key);
+  if (plan->schedule > 0)
+    put (set, "plan.schedule=%s", in->schedules[plan->schedule - 1]);
   if (plan->vpp == 1 && own->overlap_p2p)
     put (set, "plan.overlap_p2p=null");
   if (!plan->sequence_parallel && own->tp_overlap)
@@ -505,7 +518,7 @@ by_thumb (const ScSearchInput *in, Worker *worker)
       for (guint s = 0; s < shardings_of[f].n; s++)
         for (guint tp = pp > 1 ? gpus_of_node (in->topology) : 1; tp <= gpus_of_node (in->topology); tp *= 2)
           {
-            const ScSearchPlan plan = { 1, (guint16) tp, (guint16) pp, 1, 1, 1, (guint8) shardings_of[f].known[s], (guint8) r, tp > 1 };
+            const ScSearchPlan plan = { 1, (guint16) tp, (guint16) pp, 1, 1, 1, (guint8) shardings_of[f].known[s], (guint8) r, tp > 1, 0 };
             g_autoptr (ScWorkload) w = read_plan (in, &plan, NULL);
             const ScBounds b = w != NULL ? sc_bounds (in->topology, w, sc_forecast_context_costs (context_of (worker))) : (ScBounds) { 0 };
             if (w == NULL || !may_fit (in, &b))
@@ -533,7 +546,7 @@ as_given (const ScSearchInput *in, Worker *worker)
   ScSearchFound *const found = simulate (worker, in->workload, NULL);
   if (found == NULL)
     return NULL;
-  found->plan = (ScSearchPlan) { p->micro_batch, (guint16) p->tp, (guint16) p->pp, (guint16) p->vpp, (guint16) p->cp, (guint16) p->ep, (guint8) p->sharding, 0, (guint8) p->sequence_parallel };
+  found->plan = (ScSearchPlan) { p->micro_batch, (guint16) p->tp, (guint16) p->pp, (guint16) p->vpp, (guint16) p->cp, (guint16) p->ep, (guint8) p->sharding, 0, (guint8) p->sequence_parallel, 0 };
   found->confirmed_s = confirm (worker, in->workload);
   return found;
 }
@@ -551,6 +564,11 @@ sc_search (const ScSearchInput *input, GError **error)
   g_autoptr (GArray) space = make_space (in), open = g_array_new (FALSE, FALSE, sizeof (Bound));
   Run run = { .in = in, .search = s, .space = space, .open = open };
   s->n_plans = space->len;
+  if (in->workload->plan.profile.n > 0)
+    {
+      g_set_error_literal (error, SC_WORKLOAD_ERROR, SC_WORKLOAD_ERROR_INVALID, "search: /plan/profiled_ms: found times of passes, expected none: they are those of one plan");
+      return NULL;
+    }
   if (!sc_workload_check_modelled (in->workload, error) || !find_forgotten (input, forgotten, error))
     return NULL;
   const ScOrdered bounds = { .n = space->len, .jobs = in->jobs, .shared = &run, .start = start, .finish = worker_free, .work = bound_item, .drop = g_free,

@@ -17,7 +17,10 @@ typedef struct
   guint8  sharding;  /* ScSharding */
   guint8  recompute; /* index of sc_search_recomputes */
   guint8  sequence_parallel;
+  guint8  schedule;  /* 0: the one that the framework runs where none is named; else of ScSearchInput.schedules, counted from 1 */
 } ScSearchPlan;
+
+#define SC_SEARCH_MOST_SCHEDULES 32
 
 extern const char *const sc_search_recomputes[]; /* "none", "selective", "full", NULL */
 
@@ -29,6 +32,7 @@ typedef struct
   gsize  workload_length;
   char **set;                  /* --set, NULL-ended, or NULL */
   guint  gpus, global_batch;
+  const char *const *schedules; /* of pipelines, that are tried besides: NULL-ended, of sc_schedule_all(), at most SC_SEARCH_MOST_SCHEDULES; or NULL */
   guint  top;                  /* plans wanted, at least 1 */
   guint  jobs;
   gboolean at_risk;            /* counts as fitting */

@@ -15,10 +15,12 @@ static const struct
 {
   const char *topology, *workload;
   guint gpus, global_batch;
+  const char *schedules[4];
 } spaces[] = {
-  { "dgx-h100-8", "llama3-8b", 4, 4 },
-  { "dgx-h100-8", "llama3-8b", 8, 4 },
-  { "dgx-a100", "gpt-7.5b-zero2", 4, 8 },
+  { "dgx-h100-8", "llama3-8b", 4, 4, { NULL } },
+  { "dgx-h100-8", "llama3-8b", 8, 4, { NULL } },
+  { "dgx-a100", "gpt-7.5b-zero2", 4, 8, { NULL } },
+  { "dgx-a100", "sc21-7.5b", 4, 16, { "zb-h1", "zb-v", "gpipe", NULL } },
 };
 
 typedef struct
@@ -40,10 +42,10 @@ inputs_clear (Inputs *in)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Inputs, inputs_clear)
 
 static ScSearch *
-search (const Inputs *in, guint gpus, guint global_batch, guint jobs, gboolean exhaustive)
+search (const Inputs *in, guint gpus, guint global_batch, const char *const *schedules, guint jobs, gboolean exhaustive)
 {
   const ScSearchInput how = { .topology = in->topology, .workload = in->workload, .workload_file = in->file, .workload_text = in->text, .workload_length = in->length,
-                              .gpus = gpus, .global_batch = global_batch, .top = TOP, .jobs = jobs, .exhaustive = exhaustive };
+                              .gpus = gpus, .global_batch = global_batch, .schedules = schedules, .top = TOP, .jobs = jobs, .exhaustive = exhaustive };
   g_autoptr (GError) error = NULL;
   ScSearch *const s = sc_search (&how, &error);
   ck_assert_msg (s != NULL, "%s", error != NULL ? error->message : "");
@@ -70,9 +72,9 @@ START_TEST (bounds_hide_none_of_the_best)
   g_auto (Inputs) in = { .topology = sc_topology_load (spaces[_i].topology, NULL, NULL, NULL), .workload = sc_workload_load (spaces[_i].workload, NULL, NULL) };
   in.text = sc_library_load (SC_KIND_WORKLOAD, spaces[_i].workload, &in.file, &in.length, NULL);
   ck_assert (in.topology != NULL && in.workload != NULL && in.text != NULL);
-  g_autoptr (ScSearch) all = search (&in, spaces[_i].gpus, spaces[_i].global_batch, 1, TRUE);
-  g_autoptr (ScSearch) one = search (&in, spaces[_i].gpus, spaces[_i].global_batch, 1, FALSE);
-  g_autoptr (ScSearch) many = search (&in, spaces[_i].gpus, spaces[_i].global_batch, 3, FALSE);
+  g_autoptr (ScSearch) all = search (&in, spaces[_i].gpus, spaces[_i].global_batch, spaces[_i].schedules, 1, TRUE);
+  g_autoptr (ScSearch) one = search (&in, spaces[_i].gpus, spaces[_i].global_batch, spaces[_i].schedules, 1, FALSE);
+  g_autoptr (ScSearch) many = search (&in, spaces[_i].gpus, spaces[_i].global_batch, spaces[_i].schedules, 3, FALSE);
   ck_assert_uint_eq (all->n_simulated, all->n_plans - all->n_refused);
   ck_assert_uint_gt (all->best->len, 0);
   assert_same_best (all, one);

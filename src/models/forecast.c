@@ -252,8 +252,9 @@ static double
 replay_least (Plan *p, const ScForecastOptions *options)
 {
   const guint n = p->sizes->n_virtual;
-  g_autofree double *forward = g_new (double, n), *backward = g_new (double, n), *weight = g_new0 (double, n);
-  ScStageTimes times = { forward, backward, 0 };
+  g_autofree double *passes = g_new (double, SC_N_PASSES * n);
+  double *const whole = passes + SC_PASS_BACKWARD * n, *const input = passes + SC_PASS_INPUT * n, *const weight = passes + SC_PASS_WEIGHT * n;
+  ScStageTimes times = { passes, 0 };
   for (guint missing = 1; missing > 0;)
     {
       const ScFolded folded = sc_forecast_context_fold (p->context, p->fabric, p->layout, p->needs, p->colour, options->class_budget, options->unfolded);
@@ -266,9 +267,13 @@ replay_least (Plan *p, const ScForecastOptions *options)
     }
   const ScScheduleShape shape = sc_workload_schedule_shape (&p->simulated);
   g_autoptr (ScOrders) orders = sc_orders_new (sc_schedule_find (p->simulated.plan.schedule), &shape, NULL, p->simulated.plan.schedule_table);
-  if (sc_orders_split (orders)) /* what a backward in parts takes is not known */
-    return 0;
-  const ScScheduleCosts costs = { .forward = forward, .input = backward, .weight = weight, .latency = times.transfer_ps };
+  const gboolean split = sc_orders_split (orders);
+  for (guint i = 0; i < n; i++) /* a replay takes the sum for a whole one: orders that have both must not be charged too much for it */
+    {
+      input[i] = split ? MIN (input[i], whole[i]) : whole[i];
+      weight[i] = split ? MIN (weight[i], whole[i] - input[i]) : 0;
+    }
+  const ScScheduleCosts costs = { .forward = passes + SC_PASS_FORWARD * n, .input = input, .weight = weight, .latency = times.transfer_ps };
   return MAX (sc_orders_replay (orders, &costs, NULL, NULL), 0) * 1e-12;
 }
 

@@ -860,23 +860,22 @@ sc_lower (const ScLowerInput *in)
 GArray *
 sc_lower_least_times (const ScLowerInput *in, ScStageTimes *ret)
 {
-  static const ScPass passes[] = { SC_PASS_FORWARD, SC_PASS_BACKWARD };
-  const ScStageSizes *const sizes = in->sizes;
+  const guint n = in->sizes->n_virtual;
   g_autoptr (ScLowered) lowered = g_new0 (ScLowered, 1);
   Lower l;
   lower_begin (&l, in, lowered);
-  for (guint i = 0; i < 2 * sizes->n_virtual; i++)
-    (i < sizes->n_virtual ? ret->forward_ps : ret->backward_ps)[i % sizes->n_virtual] = INFINITY;
-  ret->transfer_ps = in->workload->plan.pp > 1 ? INFINITY : 0;
+  for (guint i = 0; i < SC_N_PASSES * n; i++)
+    ret->pass_ps[i] = INFINITY;
+  ret->transfer_ps = INFINITY;
   for (guint32 c = 0; c < in->fold->n_classes; c++)
     {
       enter_class_alike (&l, c);
       for (guint chunk = 0; chunk < sc_plan_chunks (l.plan); chunk++)
-        for (guint i = 0; i < G_N_ELEMENTS (passes); i++)
+        for (guint pass = 0; pass < SC_N_PASSES; pass++)
           {
             const guint j = sc_plan_stage (l.plan, l.at.pp, chunk);
-            double *const cost = i == 0 ? &ret->forward_ps[j] : &ret->backward_ps[j];
-            *cost = MIN (*cost, stage_pass_ps (&l, j, passes[i]));
+            double *const cost = &ret->pass_ps[pass * n + j];
+            *cost = MIN (*cost, stage_pass_ps (&l, j, (ScPass) pass));
           }
       const double boundary = boundary_ps (&l);
       ret->transfer_ps = boundary > 0 ? MIN (ret->transfer_ps, boundary) : ret->transfer_ps;

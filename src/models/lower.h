@@ -109,10 +109,11 @@ void       sc_lowered_free (ScLowered *lowered);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScLowered, sc_lowered_free)
 
 /* What passes over the virtual stages take at least, each on the fastest class that it lives on, and a message between two: kernels at full rate and the
- * collectives that they wait for, alone on their links.  [n_virtual] each, yours. */
+ * collectives that they wait for, alone on their links. */
 typedef struct
 {
-  double *forward_ps, *backward_ps, transfer_ps;
+  double *pass_ps; /* [SC_N_PASSES * n_virtual] by pass; yours */
+  double  transfer_ps;
 } ScStageTimes;
 
 /* Fills @ret without lowering a step.  Returns ScNeed as ScLowered.needs, yours: not empty, ask again with them. */
