@@ -493,11 +493,12 @@ sc_lower_put_unit (Lower *l, const Priced *priced, guint phase)
       sc_lower_put_pass (l, priced, phase);
       return;
     }
-  Merged *m = g_hash_table_lookup (l->merged, priced);
+  const gpointer key = GSIZE_TO_POINTER ((gsize) priced + (l->quiet ? 1 : 0));
+  Merged *m = g_hash_table_lookup (l->merged, key);
   if (m == NULL)
     {
       m = sc_lower_merge (l, &priced, 1);
-      g_hash_table_insert (l->merged, GSIZE_TO_POINTER ((gsize) priced), m);
+      g_hash_table_insert (l->merged, key, m);
     }
   sc_lower_tape_list (l, priced, 0, G_MAXUINT);
   sc_lower_put_merged (l, m, phase);
@@ -546,7 +547,7 @@ sc_lower_put_whole (Lower *l, guint chunk, ScPass pass, guint phase)
   g_autofree const Priced **lists = g_new (const Priced *, most);
   g_autofree guint *layers = g_new (guint, most);
   const guint n = sc_lower_chunk_lists (l, chunk, pass, lists, layers);
-  Merged **const m = &l->whole[((2 * l->factor + (l->partial ? 1 : 0)) * sc_plan_chunks (l->plan) + chunk) * SC_N_PASSES + pass];
+  Merged **const m = &l->whole[((4 * l->factor + (l->quiet ? 2 : 0) + (l->partial ? 1 : 0)) * sc_plan_chunks (l->plan) + chunk) * SC_N_PASSES + pass];
   if (*m == NULL)
     *m = sc_lower_merge (l, lists, n);
   if ((*m)->segments->len > 1) /* what others have a part in stays where it stands */

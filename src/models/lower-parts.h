@@ -92,6 +92,7 @@ typedef struct Lower
   GPtrArray     *messages;
   GArray        *needs;     /* ScNeed */
   guint8        *may_wait;  /* [n_families] somebody shares a link with its calls, or its members are of several classes */
+  guint8        *may_wait_quiet; /* ... in quiet slots */
 
   /* the class that is being lowered */
   guint32  rank, class_id;
@@ -105,10 +106,13 @@ typedef struct Lower
   GArray  *marks;           /* ScSlotMark; NULL: nobody asked */
   guint8  *spared;          /* [chunks * m] micro-batches that recompute less; NULL: none */
   gboolean partial;         /* the pass is of a micro-batch that plan.partial_microbatches spares */
+  gboolean quiet;           /* ... of a slot in which this class has no call of data parallelism under way */
+  const ScSlot *slots;      /* of its order ... */
+  guint    quiet_from, quiet_to; /* ... and those of them */
   GArray  *buckets;         /* Bucket */
   GArray  *dp_done;         /* guint32 events */
-  GHashTable *merged;       /* const Priced * -> Merged */
-  Merged **whole;           /* [n_whole: n_price_of * 2 * chunks * SC_N_PASSES] passes over a chunk, as they are asked for; second: of spared micro-batches */
+  GHashTable *merged;       /* const Priced *, and one byte on where it is quiet -> Merged */
+  Merged **whole;           /* [n_whole: n_price_of * 2 * 2 * chunks * SC_N_PASSES] passes over a chunk, as they are asked for; second: of spared micro-batches; third: quiet */
   guint    n_whole;
   guint    factor;          /* of the current micro-batch: index in price_of */
   guint    packed;          /* ... kind by the documents in it */

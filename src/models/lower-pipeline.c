@@ -200,7 +200,9 @@ put_slot (Lower *l, const ScSlot *slot, gboolean last)
       sc_lower_put_vocab_slot (l, slot);
       return;
     }
+  const guint n = (guint) (slot - l->slots);
   sc_lower_enter_slot (l, slot);
+  l->quiet = n > l->quiet_from && n < l->quiet_to;
   sc_lower_tape_mark (l, SC_TAPE_MARK);
   sc_lower_vocab_before (l, slot);
   if (sc_orders_hands_on (l->orders, l->at.pp, slot, FALSE, &rank))
@@ -211,6 +213,7 @@ put_slot (Lower *l, const ScSlot *slot, gboolean last)
     put_backward (l, slot, last);
   if (sc_orders_hands_on (l->orders, l->at.pp, slot, TRUE, &rank))
     sc_lower_put_mem (l, SC_STREAM_COMPUTE, SC_MEM_COMM, l->in->items->tensor_bytes);
+  l->quiet = FALSE;
 }
 
 /* @last: the chunk's last backward. */
@@ -410,6 +413,31 @@ put_actions (Lower *l, const GArray *slots, const guint *last)
     }
 }
 
+/* Where data parallelism rests: behind the first forward of each chunk, which waited for all parameters that were gathered, and before the first of the passes behind which
+ * gradients of a chunk are reduced.  Strategies that exchange in every micro-batch have no such slots.  @last: [chunks]. */
+static void
+find_quiet (Lower *l, const ScSlot *slots, guint n_slots, const guint *last)
+{
+  const ScShardingSteps *const steps = l->sharding->steps;
+  const guint n_chunks = sc_plan_chunks (l->plan);
+  l->slots = slots;
+  l->quiet_from = l->quiet_to = 0;
+  if (l->plan->grad_sync == SC_GRAD_SYNC_EVERY || steps->unit_ops != NULL || steps->inside || l->plan->offload != SC_OFFLOAD_NONE || l->plan->vocab_parallel != SC_VOCAB_ENDS)
+    return;
+  guint8 *const seen = g_new0 (guint8, n_chunks);
+  for (guint n = 0, left = n_chunks; n < n_slots && left > 0; n++)
+    if (slots[n].pass == SC_PASS_FORWARD && !seen[slots[n].chunk])
+      {
+        seen[slots[n].chunk] = TRUE;
+        left--;
+        l->quiet_from = n;
+      }
+  g_free (seen);
+  l->quiet_to = n_slots;
+  for (guint c = 0; c < n_chunks; c++)
+    l->quiet_to = MIN (l->quiet_to, last[c]);
+}
+
 void
 sc_lower_put_slots (Lower *l)
 {
@@ -431,6 +459,7 @@ sc_lower_put_slots (Lower *l)
         backward[n_backward++] = &all[n];
       }
   aligned.n = n_forward;
+  find_quiet (l, all, slots->len, last);
   l->spared = sc_recompute_spared (p, l->orders, l->at.pp);
   if (sc_lower_gathers_ahead (l)) /* the first bucket, or, of chunks, the first two */
     for (guint i = 0; i < MIN (n_chunks, 2); i++)

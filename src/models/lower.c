@@ -638,6 +638,77 @@ find_may_wait (const ScFold *fold)
   return ret;
 }
 
+/* Runs only where gradients are reduced, parameters gathered and the step ends. */
+static gboolean
+is_late (const ScLowerInput *in, guint32 family)
+{
+  switch ((ScCommKind) in->layout->comms[in->fold->family_comm[family]].kind)
+    {
+    case SC_COMM_DP:
+    case SC_COMM_EXPERT_DP:
+    case SC_COMM_SHARD:
+    case SC_COMM_REPLICA:
+    case SC_COMM_EMBEDDING:
+    case SC_COMM_WORLD:
+    case SC_COMM_KV:
+      return TRUE;
+    case SC_COMM_TP:
+    case SC_COMM_PP_FORWARD:
+    case SC_COMM_PP_BACKWARD:
+    case SC_COMM_CP:
+    case SC_COMM_EP:
+    case SC_COMM_ETP:
+    case SC_COMM_CP_A2A:
+    case SC_COMM_CP_RING:
+    case SC_COMM_VOCAB:
+    case SC_COMM_VOCAB_SYNC:
+    case SC_N_COMMS:
+    default:
+      return FALSE;
+    }
+}
+
+#define SEVERAL (SC_NONE - 1)
+
+/* The class whose ranks alone the family's groups are of, or SEVERAL. */
+static guint32
+class_of_family (const ScLowerInput *in, guint32 family)
+{
+  const ScFold *const fold = in->fold;
+  if (fold->family_members[family] != 1 || fold->approximate)
+    return SEVERAL;
+  return fold->class_of[in->layout->members[in->layout->comms[fold->family_comm[family]].first]];
+}
+
+/* The same in slots in which a class has none of its late calls under way (sc_lower_put_slots()): calls that share links with no others than those of their own
+ * class.  Who is of one class does all at the same times, so none of these is under way on any of its ranks. */
+static guint8 *
+find_may_wait_quiet (const ScLowerInput *in)
+{
+  const ScFold *const fold = in->fold;
+  guint8 *const ret = g_new0 (guint8, MAX (fold->n_families, 1));
+  g_autofree guint32 *user = g_new (guint32, MAX (fold->n_link_classes, 1)), *late = g_new (guint32, MAX (fold->n_link_classes, 1));
+  for (guint32 i = 0; i < fold->n_link_classes; i++)
+    user[i] = late[i] = SC_NONE;
+  for (guint32 f = 0; f < fold->n_families; f++)
+    for (guint32 u = fold->uses_first[f * fold->max_parts]; u < fold->uses_first[(f + 1) * fold->max_parts]; u++)
+      {
+        guint32 *const first = is_late (in, f) ? &late[fold->uses[u].link] : &user[fold->uses[u].link];
+        const guint32 now = is_late (in, f) ? class_of_family (in, f) : f;
+        *first = *first == SC_NONE || *first == now ? now : SEVERAL;
+      }
+  for (guint32 f = 0; f < fold->n_families; f++)
+    {
+      ret[f] |= fold->family_members[f] > 1;
+      for (guint32 u = fold->uses_first[f * fold->max_parts]; u < fold->uses_first[(f + 1) * fold->max_parts]; u++)
+        {
+          const guint32 link = fold->uses[u].link;
+          ret[f] |= user[link] == SEVERAL || (late[link] != SC_NONE && (late[link] == SEVERAL || late[link] != class_of_family (in, f)));
+        }
+    }
+  return ret;
+}
+
 /* Ops of one pass over @items.  Most allocations hang on kernels; some stand before collectives. */
 static double
 estimate_pass (const GArray *items)
@@ -799,9 +870,10 @@ lower_begin (Lower *l, const ScLowerInput *in, ScLowered *ret)
   g_array_append_vals (l->p->uses, in->fold->uses, in->fold->uses_first[n_families * in->fold->max_parts]);
   l->merged = g_hash_table_new_full (NULL, NULL, NULL, (GDestroyNotify) sc_lower_merged_free);
   l->pairs = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) sc_lower_merged_free);
-  l->n_whole = l->n_price_of * 2 * sc_plan_chunks (l->plan) * SC_N_PASSES;
+  l->n_whole = l->n_price_of * 4 * sc_plan_chunks (l->plan) * SC_N_PASSES;
   l->whole = g_new0 (Merged *, l->n_whole);
   l->may_wait = find_may_wait (in->fold);
+  l->may_wait_quiet = find_may_wait_quiet (in);
 }
 
 static void
@@ -819,6 +891,7 @@ lower_end (Lower *l)
   g_hash_table_unref (l->merged);
   g_hash_table_unref (l->pairs);
   g_free (l->may_wait);
+  g_free (l->may_wait_quiet);
   g_free (l->price_of);
   g_array_unref (l->prices);
   g_array_unref (l->buckets);
