@@ -16,6 +16,7 @@ typedef struct
   ScStepItems      *items;
   ScStageSizes     *sizes;
   ScPlacement       placement;
+  const ScOrders   *orders; /* of some micro-batches, where no formula says how many are in flight; else NULL */
 } Parts;
 
 static double
@@ -127,18 +128,19 @@ saved_bytes (const Parts *p, guint stage)
   return sum;
 }
 
-/* Of the chunk of @rank that saves least, for each that is in flight at most. */
+/* Of the chunk of @rank that saves least, for each that is in flight at most: all of it, or what input gradients leave to weight gradients. */
 static double
 activations (const Parts *p, const ScSchedule *row, guint rank)
 {
   const ScPlan *const plan = &p->workload->plan;
   const ScScheduleShape shape = sc_workload_schedule_shape (p->workload);
-  const gboolean whole = row == &sc_schedule_1f1b || row == &sc_schedule_interleaved || row == &sc_schedule_none;
-  const guint n = whole && row->in_flight != NULL ? row->in_flight (&shape, rank) : 1;
+  const gboolean whole = row == &sc_schedule_1f1b || row == &sc_schedule_interleaved || row == &sc_schedule_none || row == &sc_schedule_gpipe;
+  const guint n = p->orders != NULL ? sc_orders_in_flight (p->orders, rank) : row->in_flight != NULL && row->placement != SC_PLACE_BOTH ? row->in_flight (&shape, rank) : 1;
+  const double held = whole ? 1 : MIN (sc_step_items_held (p->items), 1);
   double least = saved_bytes (p, sc_placement_stage (p->placement, plan->pp, rank, 0));
   for (guint c = 1; c < plan->vpp; c++)
     least = MIN (least, saved_bytes (p, sc_placement_stage (p->placement, plan->pp, rank, c)));
-  return n * least;
+  return MAX (n * held, 1) * least;
 }
 
 static double
@@ -165,6 +167,16 @@ bound_memory (const Parts *p, const ScSchedule *row)
   return most;
 }
 
+/* Of so many micro-batches as fill the pipeline: more hold no less.  NULL: there is a formula, or the order follows from costs. */
+static ScOrders *
+few_orders (const ScWorkload *workload, const ScSchedule *row)
+{
+  ScScheduleShape shape = sc_workload_schedule_shape (workload);
+  shape.m = MIN (shape.m, 4 * shape.p);
+  const gboolean known = row->in_flight != NULL || row->order == NULL || row->placement == SC_PLACE_BOTH || workload->plan.schedule_table != NULL;
+  return known || (row->refuse != NULL && row->refuse (&shape) != NULL) ? NULL : sc_orders_new (row, &shape, NULL, NULL);
+}
+
 ScBounds
 sc_bounds (const ScTopology *topology, const ScWorkload *workload, ScCostCache *costs)
 {
@@ -172,7 +184,8 @@ sc_bounds (const ScTopology *topology, const ScWorkload *workload, ScCostCache *
   g_autoptr (ScStepItems) items = sc_step_items_new (workload);
   g_autoptr (ScStageSizes) sizes = sc_stage_sizes_new (workload);
   const ScDevice *const device = sc_topology_node_type (topology, topology->first_node)->device;
-  const Parts parts = { workload, device, costs, items, sizes, row->placement };
+  g_autoptr (ScOrders) orders = few_orders (workload, row);
+  const Parts parts = { workload, device, costs, items, sizes, row->placement, orders };
   const gboolean whole = row == &sc_schedule_1f1b || row == &sc_schedule_interleaved || row == &sc_schedule_none || row == &sc_schedule_gpipe;
   ScBounds bounds = { .capacity_bytes = device->memory_bytes.value };
   if (!is_of_one_device (topology))
