@@ -51,6 +51,12 @@ typedef struct
   guint8      tensor;    /* MEM: one that a layer has a name for (sc_tensor_name()); 0: none, and a free takes the latest of its kind and size */
 } ScItem;
 
+static inline GArray *
+sc_item_list_new (void)
+{
+  return g_array_new (FALSE, FALSE, sizeof (ScItem));
+}
+
 /* "qkv", ...; of @tensor 0 "". */
 const char *sc_tensor_name (guint8 tensor);
 

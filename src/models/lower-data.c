@@ -210,7 +210,7 @@ put_waiting (Lower *l, const ScSlot *slot)
   gpointer *const items = &l->waiting->pdata[slot->chunk * SC_N_PASSES + slot->pass];
   if (*items == NULL)
     {
-      *items = g_array_new (FALSE, FALSE, sizeof (ScItem));
+      *items = sc_item_list_new ();
       for (guint unit = 0; unit < sc_lower_n_units (l, slot->chunk); unit++)
         list_waiting (sc_lower_unit_price (l, slot->chunk, unit, (ScPass) slot->pass), *items);
     }

@@ -161,6 +161,10 @@ struct ScShardingSteps
   void (*gather) (Lower *l, ScStreamKind stream, const Bucket *b);
 };
 
+/* lower-links.c; [n_families], yours: Lower.may_wait and .may_wait_quiet */
+guint8 *sc_lower_find_may_wait (const ScFold *fold);
+guint8 *sc_lower_find_may_wait_quiet (const ScLowerInput *in);
+
 /* lower-ops.c: items and calls become ops */
 guint32 sc_lower_label (Lower *l, const char *text);
 guint32 sc_lower_to_ns (double s);

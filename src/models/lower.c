@@ -4,7 +4,6 @@
 #include "models/optimizer.h"
 #include "models/precision.h"
 #include "models/model.h"
-#include "models/profile.h"
 #include <math.h>
 
 const char *
@@ -13,217 +12,6 @@ sc_detail_name (ScDetail detail)
   static const char *const names[] = { "kernel", "layer", "stage" };
   G_STATIC_ASSERT (G_N_ELEMENTS (names) == SC_N_DETAILS);
   return names[detail];
-}
-
-/* ---- the passes and the stages ---- */
-
-static void
-list_unref (gpointer data)
-{
-  if (data != NULL)
-    g_array_unref (data);
-}
-
-static GArray *
-item_list (void)
-{
-  return g_array_new (FALSE, FALSE, sizeof (ScItem));
-}
-
-typedef void (*Lister) (const ScLayerShape *shape, GArray *items);
-
-static void
-list_passes (const ScLayerShape *shape, const Lister *listers, ScPassItems *ret)
-{
-  for (guint pass = 0; pass < SC_N_PASSES; pass++)
-    listers[pass](shape, ret->pass[pass] = item_list ());
-}
-
-/* Passes are as long as the user says. */
-static void
-replace_passes (const ScWorkload *workload, ScStepItems *s)
-{
-  const ScPlan *const p = &workload->plan;
-  g_autofree guint *layers = sc_workload_stage_layers (workload);
-  for (guint pass = 0; pass < SC_N_PASSES; pass++)
-    {
-      for (guint k = 0; k < s->kinds->n; k++)
-        sc_profile_replace (s->layers[k].pass[pass], (ScPass) pass, sc_profile_part_s (p, layers, s->kinds->kinds[k].stage, (ScPass) pass));
-      for (guint k = 0; pass == SC_PASS_BACKWARD && k < s->kinds->n; k++)
-        if (s->layers[k].rebuild != NULL) /* what was measured has it */
-          sc_profile_replace (s->layers[k].rebuild, (ScPass) pass, 0);
-      if (!p->profile.by_stage)
-        continue;
-      sc_profile_replace (s->embedding.pass[pass], (ScPass) pass, sc_profile_part_s (p, layers, 0, (ScPass) pass));
-      sc_profile_replace (s->head.pass[pass], (ScPass) pass, sc_profile_part_s (p, layers, p->profile.n - 1, (ScPass) pass));
-    }
-}
-
-/* Modules that predict further tokens belong to the head: before it in forward, behind it in backward. */
-static void
-add_mtp (const ScLayerShape *last, ScPassItems *head)
-{
-  static const Lister listers[SC_N_PASSES] = { sc_mtp_forward, sc_mtp_backward, sc_mtp_backward_input, sc_mtp_backward_weight };
-  for (guint pass = 0; pass < SC_N_PASSES && last->model->mtp_layers > 0; pass++)
-    {
-      GArray *const items = item_list ();
-      listers[pass](last, items);
-      if (pass == SC_PASS_FORWARD)
-        g_array_prepend_vals (head->pass[pass], items->data, items->len);
-      else
-        g_array_append_vals (head->pass[pass], items->data, items->len);
-      g_array_unref (items);
-    }
-}
-
-/* The tensors that a forward saves, gone (@sign -1) or here again. */
-static GArray *
-list_saved (const GArray *forward, gint64 sign)
-{
-  GArray *const ret = item_list ();
-  for (guint i = 0; i < forward->len; i++)
-    {
-      ScItem item = g_array_index (forward, ScItem, i);
-      item.mem_bytes *= sign;
-      if (item.kind == SC_ITEM_MEM && item.mem == SC_MEM_ACTIVATIONS)
-        g_array_append_val (ret, item);
-    }
-  return ret;
-}
-
-ScStepItems *
-sc_step_items_new (const ScWorkload *workload)
-{
-  static const Lister layer[SC_N_PASSES] = { sc_layer_forward, sc_layer_backward, sc_layer_backward_input, sc_layer_backward_weight };
-  static const Lister embedding[SC_N_PASSES] = { sc_embedding_forward, sc_embedding_backward, sc_embedding_backward_input,
-                                                 sc_embedding_backward_weight };
-  static const Lister head[SC_N_PASSES] = { sc_head_forward, sc_head_backward, sc_head_backward_input, sc_head_backward_weight };
-  ScStepItems *const s = g_new0 (ScStepItems, 1);
-  s->kinds = sc_layer_kinds_new (workload);
-  s->layers = g_new0 (ScPassItems, s->kinds->n);
-  for (guint k = 0; k < s->kinds->n; k++)
-    {
-      const ScLayerShape shape = sc_layer_shape (workload, &s->kinds->kinds[k]);
-      list_passes (&shape, layer, &s->layers[k]);
-      if (shape.kind.recompute.full && !shape.kind.recompute.last)
-        sc_layer_rebuild (&shape, s->layers[k].rebuild = item_list ());
-    }
-  const ScLayerShape shape = sc_layer_shape (workload, &s->kinds->kinds[0]), last = sc_layer_shape (workload, &s->kinds->kinds[s->kinds->of_layer[workload->model.layers - 1]]);
-  list_passes (&shape, embedding, &s->embedding);
-  list_passes (&shape, head, &s->head);
-  add_mtp (&last, &s->head);
-  for (guint i = 0; i < G_N_ELEMENTS (s->vocab) && workload->plan.vocab_parallel != SC_VOCAB_ENDS; i++)
-    sc_vocab_list (&shape, (ScPass) (SC_N_PASSES + i), s->vocab[i] = item_list ());
-  for (guint k = 0; k < s->kinds->n && sc_lower_offloads_activations (&workload->plan); k++)
-    for (guint i = 0; i < 2; i++)
-      s->layers[k].away[i] = list_saved (s->layers[k].pass[SC_PASS_FORWARD], i == 0 ? -1 : 1);
-  if (workload->plan.profile.n > 0)
-    replace_passes (workload, s);
-  s->boundary_bytes = sc_boundary_bytes (&shape);
-  s->tensor_bytes = shape.act_bytes * shape.tokens_sp * shape.model->hidden;
-  return s;
-}
-
-static double
-activations_of (const GArray *items)
-{
-  double bytes = 0;
-  for (guint i = 0; i < items->len; i++)
-    {
-      const ScItem *const item = &g_array_index (items, ScItem, i);
-      bytes += item->kind == SC_ITEM_MEM && item->mem == SC_MEM_ACTIVATIONS ? (double) item->mem_bytes : 0;
-    }
-  return bytes;
-}
-
-double
-sc_step_items_saved (const ScStepItems *s, guint kind)
-{
-  return activations_of (s->layers[kind].pass[SC_PASS_FORWARD]);
-}
-
-double
-sc_step_items_held (const ScStepItems *s)
-{
-  const double saved = activations_of (s->layers[0].pass[SC_PASS_FORWARD]);
-  return saved > 0 ? CLAMP (1 + activations_of (s->layers[0].pass[SC_PASS_INPUT]) / saved, 0.01, 1) : 1;
-}
-
-static void
-clear_passes (ScPassItems *p)
-{
-  for (guint pass = 0; pass < SC_N_PASSES; pass++)
-    g_array_unref (p->pass[pass]);
-  g_clear_pointer (&p->rebuild, g_array_unref);
-  for (guint i = 0; i < G_N_ELEMENTS (p->away); i++)
-    g_clear_pointer (&p->away[i], g_array_unref);
-}
-
-void
-sc_step_items_free (ScStepItems *s)
-{
-  if (s == NULL)
-    return;
-  for (guint k = 0; k < s->kinds->n; k++)
-    clear_passes (&s->layers[k]);
-  clear_passes (&s->embedding);
-  clear_passes (&s->head);
-  for (guint i = 0; i < G_N_ELEMENTS (s->vocab); i++)
-    g_clear_pointer (&s->vocab[i], g_array_unref);
-  g_free (s->layers);
-  sc_layer_kinds_free (s->kinds);
-  g_free (s);
-}
-
-guint
-sc_stage_first_layer (const ScStageSizes *sizes, guint stage)
-{
-  guint layer = 0;
-  for (guint i = 0; i < stage; i++)
-    layer += sizes->layers[i];
-  return layer;
-}
-
-ScStageSizes *
-sc_stage_sizes_new (const ScWorkload *workload)
-{
-  const ScPlan *const p = &workload->plan;
-  ScStageSizes *const s = g_new0 (ScStageSizes, 1);
-  s->n_virtual = p->pp * p->vpp;
-  s->layers = sc_workload_stage_layers (workload);
-  s->params = g_new0 (guint64, p->pp);
-  s->experts = g_new0 (guint64, p->pp);
-  for (guint rank = 0; rank < p->pp; rank++)
-    s->params[rank] = sc_lower_vocab_params (workload);
-  for (guint rank = 0; rank < p->pp; rank++)
-    for (guint chunk = 0; chunk < sc_plan_chunks (p); chunk++)
-      {
-        const guint j = sc_plan_stage (p, rank, chunk), first = sc_stage_first_layer (s, j);
-        for (guint i = first; i < first + s->layers[j]; i++)
-          {
-            s->params[rank] += sc_lower_layer_params (workload, i);
-            s->experts[rank] += sc_lower_layer_experts (workload, i);
-          }
-        if (j == 0)
-          s->params[rank] += sc_lower_embedding_params (workload);
-        if (j == s->n_virtual - 1)
-          {
-            s->params[rank] += sc_lower_head_params (workload);
-            s->experts[rank] += sc_lower_head_experts (workload);
-          }
-      }
-  return s;
-}
-
-void
-sc_stage_sizes_free (ScStageSizes *s)
-{
-  if (s == NULL)
-    return;
-  g_free (s->layers);
-  g_free (s->params);
-  g_free (s->experts);
-  g_free (s);
 }
 
 /* ---- the end of the step ---- */
@@ -323,7 +111,7 @@ put_finish (Lower *l)
     sc_matrices_deal (matrices, sc_plan_shard_ranks (l->plan), sc_plan_expert_data_ranks (l->plan));
   const double owned = l->sharding->optimizer ? dense / sc_plan_shard_ranks (l->plan) + experts / sc_plan_expert_data_ranks (l->plan) : held;
   const ScLayerShape shape = sc_layer_shape (w, &l->in->items->kinds->kinds[0]);
-  g_autoptr (GArray) items = item_list ();
+  g_autoptr (GArray) items = sc_item_list_new ();
   sc_optimizer_step (&shape, l->sharding->grads ? owned : held, owned, matrices, items);
   Priced priced = sc_lower_price_list (l, items, l->price->device, l->price->speed, l->price->host_factor, 1);
   sc_lower_tape_mark (l, SC_TAPE_OPTIMIZER);
@@ -384,7 +172,7 @@ put_weight_casts (Lower *l)
   if (!caches_casts (l))
     return;
   const ScLayerShape shape = sc_layer_shape (l->in->workload, &l->in->items->kinds->kinds[0]);
-  g_autoptr (GArray) items = item_list ();
+  g_autoptr (GArray) items = sc_item_list_new ();
   sc_weights_cast (&shape, cast_params (l), items);
   Priced priced = sc_lower_price_list (l, items, l->price->device, l->price->speed, l->price->host_factor, 1);
   sc_lower_tape_list (l, &priced, 0, G_MAXUINT);
@@ -615,223 +403,11 @@ lower_class (Lower *l, guint32 class_id, GPtrArray *tapes)
     sc_program_share_ops (l->p);
 }
 
-/* Whether calls of a family may last longer than alone: another family's calls cross a link that theirs cross, or members of
- * several classes meet in them. */
-static guint8 *
-find_may_wait (const ScFold *fold)
+static void
+list_unref (gpointer data)
 {
-  guint8 *const ret = g_new0 (guint8, MAX (fold->n_families, 1));
-  g_autofree guint32 *user = g_new (guint32, MAX (fold->n_link_classes, 1)); /* family, or SC_NONE */
-  for (guint32 i = 0; i < fold->n_link_classes; i++)
-    user[i] = SC_NONE;
-  for (guint32 f = 0; f < fold->n_families; f++)
-    {
-      ret[f] |= fold->family_members[f] > 1;
-      for (guint32 u = fold->uses_first[f * fold->max_parts]; u < fold->uses_first[(f + 1) * fold->max_parts]; u++)
-        {
-          guint32 *const first = &user[fold->uses[u].link];
-          if (*first != SC_NONE && *first != f)
-            ret[f] = ret[*first] = TRUE;
-          *first = f;
-        }
-    }
-  return ret;
-}
-
-/* Runs only where gradients are reduced, parameters gathered and the step ends. */
-static gboolean
-is_late (const ScLowerInput *in, guint32 family)
-{
-  switch ((ScCommKind) in->layout->comms[in->fold->family_comm[family]].kind)
-    {
-    case SC_COMM_DP:
-    case SC_COMM_EXPERT_DP:
-    case SC_COMM_SHARD:
-    case SC_COMM_REPLICA:
-    case SC_COMM_EMBEDDING:
-    case SC_COMM_WORLD:
-    case SC_COMM_KV:
-      return TRUE;
-    case SC_COMM_TP:
-    case SC_COMM_PP_FORWARD:
-    case SC_COMM_PP_BACKWARD:
-    case SC_COMM_CP:
-    case SC_COMM_EP:
-    case SC_COMM_ETP:
-    case SC_COMM_CP_A2A:
-    case SC_COMM_CP_RING:
-    case SC_COMM_VOCAB:
-    case SC_COMM_VOCAB_SYNC:
-    case SC_N_COMMS:
-    default:
-      return FALSE;
-    }
-}
-
-#define SEVERAL (SC_NONE - 1)
-
-/* The class whose ranks alone the family's groups are of, or SEVERAL. */
-static guint32
-class_of_family (const ScLowerInput *in, guint32 family)
-{
-  const ScFold *const fold = in->fold;
-  if (fold->family_members[family] != 1 || fold->approximate)
-    return SEVERAL;
-  return fold->class_of[in->layout->members[in->layout->comms[fold->family_comm[family]].first]];
-}
-
-/* The same in slots in which a class has none of its late calls under way (sc_lower_put_slots()): calls that share links with no others than those of their own
- * class.  Who is of one class does all at the same times, so none of these is under way on any of its ranks. */
-static guint8 *
-find_may_wait_quiet (const ScLowerInput *in)
-{
-  const ScFold *const fold = in->fold;
-  guint8 *const ret = g_new0 (guint8, MAX (fold->n_families, 1));
-  g_autofree guint32 *user = g_new (guint32, MAX (fold->n_link_classes, 1)), *late = g_new (guint32, MAX (fold->n_link_classes, 1));
-  for (guint32 i = 0; i < fold->n_link_classes; i++)
-    user[i] = late[i] = SC_NONE;
-  for (guint32 f = 0; f < fold->n_families; f++)
-    for (guint32 u = fold->uses_first[f * fold->max_parts]; u < fold->uses_first[(f + 1) * fold->max_parts]; u++)
-      {
-        guint32 *const first = is_late (in, f) ? &late[fold->uses[u].link] : &user[fold->uses[u].link];
-        const guint32 now = is_late (in, f) ? class_of_family (in, f) : f;
-        *first = *first == SC_NONE || *first == now ? now : SEVERAL;
-      }
-  for (guint32 f = 0; f < fold->n_families; f++)
-    {
-      ret[f] |= fold->family_members[f] > 1;
-      for (guint32 u = fold->uses_first[f * fold->max_parts]; u < fold->uses_first[(f + 1) * fold->max_parts]; u++)
-        {
-          const guint32 link = fold->uses[u].link;
-          ret[f] |= user[link] == SEVERAL || (late[link] != SC_NONE && (late[link] == SEVERAL || late[link] != class_of_family (in, f)));
-        }
-    }
-  return ret;
-}
-
-/* Ops of one pass over @items.  Most allocations hang on kernels; some stand before collectives. */
-static double
-estimate_pass (const GArray *items)
-{
-  double ops = 0;
-  for (guint i = 0; i < items->len; i++)
-    switch (g_array_index (items, ScItem, i).kind)
-      {
-      case SC_ITEM_KERNEL:
-      case SC_ITEM_COLLECTIVE_WAIT:
-      case SC_ITEM_HOST_MARK:
-        ops += 1;
-        break;
-      case SC_ITEM_COLLECTIVE:
-      case SC_ITEM_HOST_WAIT:
-        ops += 2;
-        break;
-      case SC_ITEM_COLLECTIVE_START:
-        ops += 5;
-        break;
-      case SC_ITEM_MEM:
-        break;
-      default:
-        g_assert_not_reached ();
-      }
-  return ops;
-}
-
-static double
-estimate_passes (const ScPassItems *items)
-{
-  return estimate_pass (items->pass[SC_PASS_FORWARD]) + estimate_pass (items->pass[SC_PASS_BACKWARD])
-         + (items->rebuild != NULL ? estimate_pass (items->rebuild) : 0);
-}
-
-/* Calls behind DeepSpeed's optimizer, in pieces of plan.zero.allgather_bucket elements. */
-static double
-estimate_gathers (const ScLowerInput *in, guint rank)
-{
-  const ScPlan *const p = &in->workload->plan;
-  const gboolean pieces = (p->sharding == SC_SHARDING_ZERO1 || p->sharding == SC_SHARDING_ZERO2) && !p->overlap_param
-                          && in->workload->framework->buckets == SC_BUCKETS_DEEPSPEED;
-  return pieces ? ((double) in->sizes->params[rank] + (double) in->sizes->experts[rank]) / (double) p->zero.allgather_bucket : 0;
-}
-
-static double
-count_products (const GArray *items)
-{
-  double n = 0;
-  for (guint i = 0; i < items->len; i++)
-    n += g_array_index (items, ScItem, i).kind == SC_ITEM_KERNEL && g_array_index (items, ScItem, i).kernel.class == SC_KERNEL_GEMM;
-  return n;
-}
-
-/* Are buckets that end inside units reduced in every micro-batch? */
-static gboolean
-cuts_backwards (const ScLowerInput *in)
-{
-  const ScPlan *const p = &in->workload->plan;
-  return sc_sharding_of (p->sharding, in->workload->framework)->steps->reduce != NULL && p->grad_sync == SC_GRAD_SYNC_EVERY && p->overlap_grad
-         && in->workload->framework->buckets != SC_BUCKETS_MEGATRON;
-}
-
-/* Do units stand apart at every level of detail, since something happens between them? */
-static gboolean
-stand_apart (const ScLowerInput *in)
-{
-  const ScPlan *const p = &in->workload->plan;
-  return sc_sharding_of (p->sharding, in->workload->framework)->steps->unit_ops != NULL || sc_lower_offloads_activations (p);
-}
-
-/* Ops of a unit in one micro-batch, with what the strategy does between its parts. */
-static double
-estimate_unit (const ScLowerInput *in, const ScPassItems *items)
-{
-  const ScShardingSteps *const steps = sc_sharding_of (in->workload->plan.sharding, in->workload->framework)->steps;
-  const double few = in->detail == SC_DETAIL_LAYER || stand_apart (in) ? 6 : 0; /* a merged pass */
-  const gboolean kernels = in->detail == SC_DETAIL_KERNEL || steps->inside;
-  const double forward = kernels ? estimate_pass (items->pass[SC_PASS_FORWARD]) : few;
-  const double backward = kernels || cuts_backwards (in) ? estimate_passes (items) - estimate_pass (items->pass[SC_PASS_FORWARD]) : few;
-  const double added = steps->unit_ops != NULL ? steps->unit_ops (&in->workload->plan, count_products (items->pass[SC_PASS_FORWARD])) : 0;
-  const double copies = sc_lower_offloads_activations (&in->workload->plan) ? 15 : 0; /* out and in */
-  return forward + backward + added + copies;
-}
-
-/* Buckets of one rank in a step. */
-static double
-estimate_buckets (const ScLowerInput *in, guint rank)
-{
-  const double params = (double) in->sizes->params[rank] + (double) in->sizes->experts[rank];
-  return cuts_backwards (in) ? 8 * params / (double) in->workload->plan.bucket_params * sc_workload_microbatches (in->workload) : 0;
-}
-
-double
-sc_lower_estimate (const ScLowerInput *in)
-{
-  const ScStepItems *const s = in->items;
-  const ScPlan *const p = &in->workload->plan;
-  const double whole = in->detail == SC_DETAIL_STAGE && !stand_apart (in) ? 12 : 0; /* two merged passes */
-  const double embedding = estimate_unit (in, &s->embedding), head = estimate_unit (in, &s->head);
-  g_autofree double *layer = g_new (double, s->kinds->n);
-  for (guint k = 0; k < s->kinds->n; k++)
-    layer[k] = estimate_unit (in, &s->layers[k]);
-  const double boundary = p->pp > 1 ? 26 : 0; /* two sends, two receives, with their events and buffers */
-  double vocabulary = 0; /* of one micro-batch on each rank */
-  for (guint i = 0; i < G_N_ELEMENTS (s->vocab); i++)
-    vocabulary += s->vocab[i] != NULL ? estimate_pass (s->vocab[i]) + 12 : 0;
-  double ops = 0;
-  for (guint32 k = 0; k < in->fold->n_classes; k++)
-    {
-      const guint rank = sc_layout_coord (p, in->fold->representative[k]).pp;
-      double each = 0;
-      for (guint chunk = 0; chunk < sc_plan_chunks (p); chunk++)
-        {
-          const guint stage = sc_plan_stage (p, rank, chunk);
-          const guint first = sc_stage_first_layer (in->sizes, stage);
-          for (guint i = first; i < first + in->sizes->layers[stage]; i++)
-            each += layer[s->kinds->of_layer[i]];
-          each += whole + boundary + (stage == 0 ? embedding : 0) + (stage == in->sizes->n_virtual - 1 ? head : 0);
-        }
-      ops += (each * p->vpp / sc_plan_chunks (p) + vocabulary) * sc_workload_microbatches (in->workload) + estimate_gathers (in, rank) + estimate_buckets (in, rank);
-    }
-  return ops;
+  if (data != NULL)
+    g_array_unref (data);
 }
 
 /* What lowering goes through classes with; it fills @ret. */
@@ -872,8 +448,8 @@ lower_begin (Lower *l, const ScLowerInput *in, ScLowered *ret)
   l->pairs = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) sc_lower_merged_free);
   l->n_whole = l->n_price_of * 4 * sc_plan_chunks (l->plan) * SC_N_PASSES;
   l->whole = g_new0 (Merged *, l->n_whole);
-  l->may_wait = find_may_wait (in->fold);
-  l->may_wait_quiet = find_may_wait_quiet (in);
+  l->may_wait = sc_lower_find_may_wait (in->fold);
+  l->may_wait_quiet = sc_lower_find_may_wait_quiet (in);
 }
 
 static void

@@ -64,7 +64,7 @@ sc_optimizer_row (ScOptimizer optimizer)
 void
 sc_optimizer_matrices (const ScLayerShape *shape, GArray *matrices)
 {
-  g_autoptr (GArray) items = g_array_new (FALSE, FALSE, sizeof (ScItem));
+  g_autoptr (GArray) items = sc_item_list_new ();
   ScPlan plan = *shape->plan;
   ScLayerShape whole = *shape;
   plan.tp_overlap = FALSE; /* products in one piece */
