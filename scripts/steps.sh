@@ -66,6 +66,7 @@ missing_packages ()
   has_library glib-2.0 || echo libglib2.0-dev
   has_library libcjson || echo libcjson-dev
   has_library gsl || echo libgsl-dev
+  has_library zlib || echo zlib1g-dev
   if [ "$1" = tests ]; then
     has_library check || echo check
     has_command valgrind || echo valgrind

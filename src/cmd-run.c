@@ -15,7 +15,9 @@
 typedef struct
 {
   ScInputs inputs;
-  char *format, *output, *timeline, *trace, *schedule_csv, *memory_svg, *html, *detail;
+  GArray *ranks; /* guint32, of --trace-ranks; NULL: none were chosen */
+  gboolean trace_passes;
+  char *format, *output, *timeline, *trace, *trace_ranks, *schedule_csv, *memory_svg, *html, *detail;
   gboolean require_fit, links, memory;
 } RunOptions;
 
@@ -27,6 +29,8 @@ run_options_clear (RunOptions *options)
   g_free (options->output);
   g_free (options->timeline);
   g_free (options->trace);
+  g_free (options->trace_ranks);
+  g_clear_pointer (&options->ranks, g_array_unref);
   g_free (options->schedule_csv);
   g_free (options->memory_svg);
   g_free (options->html);
@@ -125,6 +129,45 @@ check_named_files (const RunOptions *options, const GPtrArray *files, GError **e
   return TRUE;
 }
 
+/* "0-15,64": options->ranks, each once, in that order. */
+static gboolean
+read_ranks (RunOptions *options, guint gpus, GError **error)
+{
+  if (options->trace_ranks == NULL)
+    return TRUE;
+  if (options->trace == NULL)
+    return sc_cmd_fail_usage ("run", error, "--trace-ranks: found no --trace, expected a file for them");
+  options->ranks = g_array_new (FALSE, FALSE, sizeof (guint32));
+  g_auto (GStrv) parts = g_strsplit (options->trace_ranks, ",", -1);
+  for (char **part = parts; *part != NULL; part++)
+    {
+      char *end = *part;
+      gboolean read = g_ascii_isdigit (**part);
+      guint64 from, to;
+      from = to = read ? g_ascii_strtoull (*part, &end, 10) : 0;
+      if (read && *end == '-')
+        {
+          read = g_ascii_isdigit (end[1]);
+          to = read ? g_ascii_strtoull (end + 1, &end, 10) : 0;
+        }
+      if (!read || *end != '\0' || to < from || to >= gpus)
+        return sc_cmd_fail_usage ("run", error, "--trace-ranks: found \"%s\", expected ranks from 0 to %u, as 0-7,64", *part, gpus - 1);
+      for (guint64 rank = from; rank <= to; rank++)
+        {
+          const guint32 one = (guint32) rank;
+          gboolean known = FALSE;
+          for (guint i = 0; i < options->ranks->len && !known; i++)
+            known = g_array_index (options->ranks, guint32, i) == one;
+          if (known)
+            continue;
+          if (options->ranks->len == SC_TRACE_MAX_RANKS)
+            return sc_cmd_fail_usage ("run", error, "--trace-ranks: found more than %d ranks", SC_TRACE_MAX_RANKS);
+          g_array_append_val (options->ranks, one);
+        }
+    }
+  return options->ranks->len > 0 || sc_cmd_fail_usage ("run", error, "--trace-ranks: found none, expected ranks from 0 to %u, as 0-7,64", gpus - 1);
+}
+
 static gboolean
 put (const char *path, const GString *text, GString *out, GError **error)
 {
@@ -159,7 +202,9 @@ write_outputs (const RunOptions *options, const ScReport *report, const ScSummar
     sc_timeline_svg (summary, timeline);
   else if (options->timeline != NULL)
     sc_timeline_draw (summary, timeline, SC_TIMELINE_WIDTH);
-  if (options->trace != NULL && !sc_trace_write (summary, options->trace, error))
+  const ScTraceOptions how = { .ranks = options->ranks != NULL ? &g_array_index (options->ranks, guint32, 0) : NULL,
+                               .n_ranks = options->ranks != NULL ? options->ranks->len : 0, .passes = options->trace_passes };
+  if (options->trace != NULL && !sc_trace_write (summary, options->trace, &how, error))
     return FALSE;
   if (!put (options->output, text, out, error))
     return FALSE;
@@ -187,7 +232,9 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     { "output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output, "Write the report to this file", "FILE" },
     { "timeline", 0, 0, G_OPTION_ARG_FILENAME, &options.timeline, "Draw the pipeline in ASCII, or as a picture where FILE ends in .svg; - for standard output",
       "FILE" },
-    { "trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "Write a Chrome trace, for Perfetto", "FILE" },
+    { "trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "Write a Chrome trace, for Perfetto; .gz is compressed; where the name has %r, a file for each rank", "FILE" },
+    { "trace-ranks", 0, 0, G_OPTION_ARG_STRING, &options.trace_ranks, "Ranks that the trace has: 0-15,64; default: the first of each class of ranks", "LIST" },
+    { "trace-passes", 0, 0, G_OPTION_ARG_NONE, &options.trace_passes, "Leave kernels out of the trace: micro-batches, waits, transfers", NULL },
     { "schedule-csv", 0, 0, G_OPTION_ARG_FILENAME, &options.schedule_csv,
       "Write the order of passes as PyTorch's schedules do; plan.schedule_csv reads it", "FILE" },
     { "memory", 0, 0, G_OPTION_ARG_NONE, &options.memory,
@@ -212,7 +259,8 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
   if (report == NULL || !sc_cmd_find_detail (command->name, options.detail, SC_DETAIL_KERNEL, &detail, error) || !check_options (&options, report, error) || !check_files (&options, argc, argv, error)
       || !sc_inputs_read (&options.inputs, argc, argv, error)
       || !check_named_files (&options, options.inputs.topology->files, error)
-      || !check_named_files (&options, options.inputs.workload->files, error))
+      || !check_named_files (&options, options.inputs.workload->files, error)
+      || !read_ranks (&options, options.inputs.workload->plan.gpus, error))
     return SC_STATUS_USAGE;
 
   if (!sc_workload_check_modelled (options.inputs.workload, error))
@@ -253,6 +301,9 @@ const ScCommand sc_cmd_run = {
           "\n"
           "--memory plays the allocator for all stages: the curve of the fullest, what lives at its peak, by name, the first\n"
           "step against later ones; of all stages in JSON.\n"
+          "\n"
+          "--trace writes what PyTorch's profiler would: kernels with device, stream and correlation, collectives by NCCL's name, memory by kind\n"
+          "as counters, arrows from sends to receives.  Tools that compare ranks want a file of each: --trace step-%r.json.gz --trace-ranks 0-7.\n"
           "\n"
           "--links tells how full the links of the fabric were, and with which kind of communication: the hottest\n"
           "ten in text, all of them over time in JSON.\n"

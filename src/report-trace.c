@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* report-trace.c - the run as a Chrome trace.
+/* report-trace.c - the run as a Chrome trace, in the words of PyTorch's profiler.
  *
- * One process per class of ranks, one thread per stream.  What runs on the compute stream of the program but is not
- * compute (exposed collectives, waits) stands on threads of its own, so that a viewer shows communication as a
- * profiler's trace does.  Events are printed as they are made: a large run has millions of them. */
+ * One process per rank (of each class of ranks the first, unless ranks are chosen), one thread per stream.  What runs on the compute stream of the
+ * program but is not compute (exposed collectives, waits) stands on threads of its own, so that a viewer shows communication as a
+ * profiler's trace does.  What a GPU runs is of category "kernel" and has device, stream and correlation, as Kineto writes them; collectives begin with
+ * NCCL's name for its kernels, by which tools tell them.  Events are printed as they are made: a large run has millions of them. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -16,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cmd.h"
+#include "gzip.h"
+#include "models/layout.h"
 #include "models/memory.h"
 #include "models/segments.h"
 #include "output.h"
@@ -24,6 +27,8 @@
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"
 #endif
+
+#define NCCL_KERNEL "ncclDevKernel: " /* what tools look for */
 
 /* Threads of a process, in the order in which viewers show them. */
 enum
@@ -36,13 +41,22 @@ enum
   N_TIDS = TID_STREAM + SC_N_STREAMS
 };
 
+/* A process. */
+typedef struct
+{
+  guint   class_id, rank, node, gpu;
+  guint   column; /* the same for all ranks of one pipeline */
+  GArray *segments; /* ScSegment */
+} Shown;
+
 typedef struct
 {
   FILE            *file;
   const ScSummary *summary;
+  const ScTraceOptions *options;
   ScSegments      *segments;
-  guint           *classes; /* [n_classes] that are written, by stage */
-  guint            n_classes;
+  Shown           *shown;   /* [n] by stage, or as chosen */
+  guint            n;
   gboolean         first;   /* no event yet */
 } Trace;
 
@@ -117,19 +131,39 @@ put_slice (Trace *t, const char *name, const char *category, guint pid, guint ti
   put_us (t->file, to_ns (to) - to_ns (from));
 }
 
+/* What else an event says of itself: of what GPUs run, where; @category: of time, or NULL. */
+typedef struct
+{
+  const ScOpInfo *info;
+  const char *category;
+  gboolean on_gpu;
+  guint device, stream;
+  guint32 correlation;
+} Details;
+
 /* Ends the event that put_slice() began. */
 static void
-end_slice (Trace *t, const ScOpInfo *info)
+end_slice (Trace *t, const Details *d)
 {
   const char *separator = ",\"args\":{";
-  if (info != NULL && info->microbatch != SC_INFO_NO_MICROBATCH)
+  if (d->on_gpu)
     {
-      fprintf (t->file, "%s\"microbatch\":%u,\"chunk\":%u", separator, info->microbatch, info->chunk);
+      fprintf (t->file, "%s\"device\":%u,\"stream\":%u,\"correlation\":%u", separator, d->device, d->stream, d->correlation);
       separator = ",";
     }
-  if (info != NULL && info->layer != SC_INFO_NO_LAYER)
+  if (d->category != NULL)
     {
-      fprintf (t->file, "%s\"layer\":%u", separator, info->layer);
+      fprintf (t->file, "%s\"category\":\"%s\"", separator, d->category);
+      separator = ",";
+    }
+  if (d->info != NULL && d->info->microbatch != SC_INFO_NO_MICROBATCH)
+    {
+      fprintf (t->file, "%s\"microbatch\":%u,\"chunk\":%u", separator, d->info->microbatch, d->info->chunk);
+      separator = ",";
+    }
+  if (d->info != NULL && d->info->layer != SC_INFO_NO_LAYER)
+    {
+      fprintf (t->file, "%s\"layer\":%u", separator, d->info->layer);
       separator = ",";
     }
   fputs (*separator == ',' && separator[1] == '\0' ? "}}" : "}", t->file);
@@ -197,6 +231,13 @@ op_is_shown (const Trace *t, guint32 id, const ScOp *o)
          && span->start != SC_TIME_NONE && span->end > span->start;
 }
 
+/* Of passes only, what goes between ranks beside them. */
+static gboolean
+op_is_wanted (const Trace *t, const ScOp *o)
+{
+  return !t->options->passes || o->stream != SC_STREAM_COMPUTE;
+}
+
 static gboolean
 is_shown_wait (const ScSegment *segment)
 {
@@ -204,79 +245,83 @@ is_shown_wait (const ScSegment *segment)
 }
 
 static void
-put_class_names (Trace *t, guint order, guint class_id, const GArray *segments)
+put_names (Trace *t, guint order)
 {
-  const ScClassSummary *c = &t->summary->classes[class_id];
-  const ScActor *actor = class_actor (t, class_id);
+  const Shown *const shown = &t->shown[order];
+  const ScClassSummary *c = &t->summary->classes[shown->class_id];
+  const ScActor *actor = class_actor (t, shown->class_id);
   gboolean used[N_TIDS] = { FALSE };
   for (guint32 id = actor->first_op; id < actor->first_op + actor->n_ops; id++)
     {
       const ScOp o = sc_program_op (t->summary->program, actor, id);
       if (!op_is_shown (t, id, &o))
         continue;
-      used[op_tid (t, &o)] = TRUE;
+      used[op_tid (t, &o)] |= op_is_wanted (t, &o);
       if (o.kind == SC_OP_WORK && sc_info_unpack (o.info).microbatch != SC_INFO_NO_MICROBATCH)
         used[TID_BLOCKS] = TRUE;
     }
-  for (guint i = 0; i < segments->len; i++)
-    if (is_shown_wait (&g_array_index (segments, ScSegment, i)))
+  for (guint i = 0; i < shown->segments->len; i++)
+    if (is_shown_wait (&g_array_index (shown->segments, ScSegment, i)))
       used[TID_WAITS] = TRUE;
 
-  g_autofree char *name = g_strdup_printf ("stage %u, rank %u%s node%03u/gpu%u", c->stage, c->representative,
-                                           c->n_ranks > 1 ? " and alike," : ",", c->node, c->gpu);
+  const gboolean alike = c->n_ranks > 1 && t->options->n_ranks == 0;
+  g_autofree char *name = g_strdup_printf ("stage %u, rank %u%s node%03u/gpu%u", c->stage, shown->rank, alike ? " and alike," : ",", shown->node, shown->gpu);
   g_autofree char *label = g_strdup_printf ("%u rank%s%s%s", c->n_ranks, c->n_ranks == 1 ? "" : "s",
                                             c->device != NULL ? " of " : "", c->device != NULL ? c->device->name : "");
-  put_meta (t, "process_name", c->representative, -1, "name", name, 0);
-  put_meta (t, "process_labels", c->representative, -1, "labels", label, 0);
-  put_meta (t, "process_sort_index", c->representative, -1, "sort_index", NULL, order);
+  put_meta (t, "process_name", shown->rank, -1, "name", name, 0);
+  put_meta (t, "process_labels", shown->rank, -1, "labels", label, 0);
+  put_meta (t, "process_sort_index", shown->rank, -1, "sort_index", NULL, order);
   for (guint tid = 0; tid < N_TIDS; tid++)
     if (used[tid])
       {
         g_autofree char *thread = tid_name (tid);
-        put_meta (t, "thread_name", c->representative, (int) tid, "name", thread, 0);
-        put_meta (t, "thread_sort_index", c->representative, (int) tid, "sort_index", NULL, tid);
+        put_meta (t, "thread_name", shown->rank, (int) tid, "name", thread, 0);
+        put_meta (t, "thread_sort_index", shown->rank, (int) tid, "sort_index", NULL, tid);
       }
 }
 
 static void
-put_class_ops (Trace *t, guint class_id)
+put_ops (Trace *t, const Shown *shown)
 {
-  const guint pid = t->summary->classes[class_id].representative;
-  const ScActor *actor = class_actor (t, class_id);
+  const ScActor *actor = class_actor (t, shown->class_id);
   for (guint32 id = actor->first_op; id < actor->first_op + actor->n_ops; id++)
     {
       const ScOp op = sc_program_op (t->summary->program, actor, id), *const o = &op;
-      if (!op_is_shown (t, id, o))
+      if (!op_is_shown (t, id, o) || !op_is_wanted (t, o))
         continue;
       const ScSpan *span = &t->summary->trace->spans[id];
       const ScTimeKind kind = op_kind (t, o);
       const ScOpInfo info = sc_info_unpack (o->info);
       const guint tid = op_tid (t, o);
+      Details details = { &info, sc_time_kind_name (kind), TRUE, shown->gpu, tid, id - actor->first_op + 1 };
       if (o->kind == SC_OP_WORK)
         {
-          put_slice (t, op_name (t, o, kind), sc_time_kind_name (kind), pid, tid, span->start, span->end);
-          end_slice (t, &info);
+          put_slice (t, op_name (t, o, kind), "kernel", shown->rank, tid, span->start, span->end);
+          end_slice (t, &details);
           continue;
         }
       const ScTime ready = CLAMP (sc_trace_ready (t->summary->trace, id, o), span->start, span->end);
       if (ready > span->start)
         {
-          put_slice (t, "waits for peers", "wait", pid, tid, span->start, ready);
-          end_slice (t, &info);
+          put_slice (t, "waits for peers", "wait", shown->rank, tid, span->start, ready);
+          end_slice (t, &(Details) { .info = &info });
         }
       if (span->end > ready)
         {
-          put_slice (t, op_name (t, o, kind), comm_category (kind), pid, tid, ready, span->end);
-          end_slice (t, &info);
+          g_autofree char *name = g_strconcat (NCCL_KERNEL, op_name (t, o, kind), NULL);
+          details.category = comm_category (kind);
+          put_slice (t, name, "kernel", shown->rank, tid, ready, span->end);
+          end_slice (t, &details);
         }
     }
 }
 
 /* One slice per run of a micro-batch in one direction, and what the compute stream waits for. */
 static void
-put_class_blocks (Trace *t, guint class_id, const GArray *segments)
+put_blocks (Trace *t, const Shown *shown)
 {
-  const guint pid = t->summary->classes[class_id].representative;
+  const guint class_id = shown->class_id, pid = shown->rank;
+  const GArray *const segments = shown->segments;
   ScTime from = 0, to = 0;
   ScOpInfo block = { .microbatch = SC_INFO_NO_MICROBATCH };
   for (guint i = 0; i <= segments->len; i++)
@@ -297,8 +342,8 @@ put_class_blocks (Trace *t, guint class_id, const GArray *segments)
       if (block.microbatch != SC_INFO_NO_MICROBATCH
           && (info.microbatch != block.microbatch || info.chunk != block.chunk || info.phase != block.phase))
         {
-          put_slice (t, block.phase == 0 ? "F" : block.phase == 3 ? "W" : "B", "block", pid, TID_BLOCKS, from, to);
-          end_slice (t, &block);
+          put_slice (t, block.phase == 0 ? "F" : block.phase == 3 ? "W" : "B", "user_annotation", pid, TID_BLOCKS, from, to);
+          end_slice (t, &(Details) { .info = &block });
           block.microbatch = SC_INFO_NO_MICROBATCH;
         }
       if (s == NULL || info.microbatch == SC_INFO_NO_MICROBATCH)
@@ -313,8 +358,8 @@ put_class_blocks (Trace *t, guint class_id, const GArray *segments)
       const ScSegment *s = &g_array_index (segments, ScSegment, i);
       if (!is_shown_wait (s))
         continue;
-      put_slice (t, sc_time_kind_label (s->kind), sc_time_kind_name (s->kind), pid, TID_WAITS, s->from, s->to);
-      end_slice (t, NULL);
+      put_slice (t, sc_time_kind_label (s->kind), "wait", pid, TID_WAITS, s->from, s->to);
+      end_slice (t, &(Details) { .category = sc_time_kind_name (s->kind) });
     }
 }
 
@@ -328,10 +373,10 @@ put_mib (FILE *file, gint64 bytes)
 
 /* Counters at each instant at which memory changes, by kind and in sum (viewers do not stack them). */
 static void
-put_class_memory (Trace *t, guint class_id)
+put_memory (Trace *t, const Shown *shown)
 {
-  const guint pid = t->summary->classes[class_id].representative;
-  g_autoptr (GArray) changes = sc_memory_changes (t->summary->program, t->summary->trace, class_id);
+  const guint pid = shown->rank;
+  g_autoptr (GArray) changes = sc_memory_changes (t->summary->program, t->summary->trace, shown->class_id);
   gboolean used[SC_N_MEMS] = { FALSE };
   for (guint i = 0; i < changes->len; i++)
     used[g_array_index (changes, ScMemChange, i).kind] = TRUE;
@@ -363,11 +408,11 @@ put_class_memory (Trace *t, guint class_id)
 /* ---- Arrows from sends to receives ---- */
 
 /* One end of a transfer.  A call may stand for many transfers: members meet in the order in which each makes them, so a
- * transfer is the call and how often the class had made it before. */
+ * transfer is the call, how often the class had made it before, and the pipeline. */
 typedef struct
 {
-  guint32 call, turn, op;
-  guint   class_id;
+  guint32 call, turn, column, op;
+  const Shown *shown;
 } FlowEnd;
 
 static int
@@ -376,7 +421,9 @@ compare_flow_ends (gconstpointer a, gconstpointer b)
   const FlowEnd *x = a, *y = b;
   if (x->call != y->call)
     return x->call < y->call ? -1 : 1;
-  return x->turn < y->turn ? -1 : x->turn > y->turn;
+  if (x->turn != y->turn)
+    return x->turn < y->turn ? -1 : 1;
+  return x->column < y->column ? -1 : x->column > y->column;
 }
 
 /* The ends of all transfers, sorted. */
@@ -384,11 +431,12 @@ static void
 collect_flow_ends (const Trace *t, GArray *sends, GArray *receives)
 {
   const ScProgram *p = t->summary->program;
-  typedef struct { guint class_order, n; } Turn;
-  g_autofree Turn *turns = g_new0 (Turn, MAX (p->calls->len, 1)); /* of the class that made the call last */
-  for (guint i = 0; i < t->n_classes; i++)
+  typedef struct { guint order, n; } Turn;
+  g_autofree Turn *turns = g_new0 (Turn, MAX (p->calls->len, 1)); /* of the one that made the call last */
+  for (guint i = 0; i < t->n; i++)
     {
-      const ScActor *actor = class_actor (t, t->classes[i]);
+      const Shown *const shown = &t->shown[i];
+      const ScActor *actor = class_actor (t, shown->class_id);
       for (guint32 id = actor->first_op; id < actor->first_op + actor->n_ops; id++)
         {
           const ScOp op = sc_program_op (p, actor, id), *const o = &op;
@@ -397,9 +445,9 @@ collect_flow_ends (const Trace *t, GArray *sends, GArray *receives)
           if (o->kind != SC_OP_CALL || !(sends_it || receives_it))
             continue;
           Turn *const turn = &turns[o->arg];
-          if (turn->class_order != i + 1)
+          if (turn->order != i + 1)
             *turn = (Turn) { i + 1, 0 };
-          const FlowEnd end = { o->arg, turn->n++, id, t->classes[i] };
+          const FlowEnd end = { o->arg, turn->n++, shown->column, id, shown };
           if (op_is_shown (t, id, o) && sc_trace_ready (t->summary->trace, id, o) < t->summary->trace->spans[id].end)
             g_array_append_val (sends_it ? sends : receives, end);
         }
@@ -413,8 +461,7 @@ put_flow_end (Trace *t, const char *phase, guint id, const FlowEnd *end, const S
 {
   begin_event (t);
   fprintf (t->file, "{\"name\":\"send\",\"cat\":\"pp\",\"ph\":\"%s\"%s,\"id\":%u,\"pid\":%u,\"tid\":%u,\"ts\":", phase,
-           *phase == 'f' ? ",\"bp\":\"e\"" : "", id, t->summary->classes[end->class_id].representative,
-           op_tid (t, op));
+           *phase == 'f' ? ",\"bp\":\"e\"" : "", id, end->shown->rank, op_tid (t, op));
   put_us (t->file, to_ns (at));
   fputs ("}", t->file);
 }
@@ -435,8 +482,8 @@ put_flows (Trace *t)
       if (order != 0)
         continue;
       /* Inside of both slices, as viewers ask for. */
-      const ScOp from = sc_program_op (t->summary->program, class_actor (t, send->class_id), send->op);
-      const ScOp to = sc_program_op (t->summary->program, class_actor (t, receive->class_id), receive->op);
+      const ScOp from = sc_program_op (t->summary->program, class_actor (t, send->shown->class_id), send->op);
+      const ScOp to = sc_program_op (t->summary->program, class_actor (t, receive->shown->class_id), receive->op);
       const ScTime ready = sc_trace_ready (trace, receive->op, &to);
       put_flow_end (t, "s", id, send, &from, sc_trace_ready (trace, send->op, &from));
       put_flow_end (t, "f", id++, receive, &to, ready + (trace->spans[receive->op].end - ready) / 2);
@@ -445,6 +492,13 @@ put_flows (Trace *t)
 
 /* ---- The file ---- */
 
+static Shown
+shown_class (const ScSummary *s, guint class_id)
+{
+  const ScClassSummary *const c = &s->classes[class_id];
+  return (Shown) { .class_id = class_id, .rank = c->representative, .node = c->node, .gpu = c->gpu };
+}
+
 /* One class of each stage first (the one that finishes last; of more stages than fit, evenly spread with both ends),
  * then the others in order, as many as fit. */
 static void
@@ -452,8 +506,8 @@ choose_classes (Trace *t)
 {
   const ScSummary *s = t->summary;
   g_autofree gboolean *chosen = g_new0 (gboolean, MAX (s->n_classes, 1));
-  guint left = MIN (s->n_classes, SC_TRACE_MAX_CLASSES);
-  t->n_classes = left;
+  guint left = MIN (s->n_classes, SC_TRACE_MAX_CLASSES), last_stage = 0;
+  t->shown = g_new0 (Shown, MAX (left, 1));
   const guint stages = MIN (s->n_stages, left);
   for (guint i = 0; i < stages; i++)
     {
@@ -466,21 +520,60 @@ choose_classes (Trace *t)
       left -= !chosen[i];
       chosen[i] = TRUE;
     }
-  t->classes = g_new (guint, MAX (t->n_classes, 1));
-  guint n = 0, last_stage = 0;
   for (guint i = 0; i < s->n_classes; i++)
     last_stage = MAX (last_stage, s->classes[i].stage);
   for (guint stage = 0; stage <= last_stage; stage++)
     for (guint i = 0; i < s->n_classes; i++)
       if (chosen[i] && s->classes[i].stage == stage)
-        t->classes[n++] = i;
+        t->shown[t->n++] = shown_class (s, i);
+}
+
+/* The first rank of the pipeline that @rank is part of. */
+static guint
+column_of (const ScSummary *s, guint rank)
+{
+  ScCoord at = sc_layout_coord (&s->workload->plan, rank);
+  at.pp = 0;
+  return sc_layout_rank (&s->workload->plan, at);
+}
+
+static void
+choose_ranks (Trace *t)
+{
+  t->shown = g_new0 (Shown, t->options->n_ranks);
+  for (; t->n < t->options->n_ranks; t->n++)
+    {
+      const guint rank = t->options->ranks[t->n];
+      const ScRankPlace *const place = &t->summary->ranks[rank];
+      t->shown[t->n] = (Shown) { .class_id = place->class_id, .rank = rank, .node = place->node, .gpu = place->gpu, .column = column_of (t->summary, rank) };
+    }
+}
+
+/* What Kineto says of the machine and the job: tools that look at many ranks take one file of each. */
+static void
+put_machine (Trace *t)
+{
+  const ScSummary *const s = t->summary;
+  const ScDevice *const device = s->classes[t->shown[0].class_id].device;
+  fputs ("\"schemaVersion\":1,\"deviceProperties\":[", t->file);
+  if (device != NULL)
+    {
+      fprintf (t->file, "{\"id\":%u,\"name\":", t->shown[0].gpu);
+      put_string (t->file, device->name);
+      fprintf (t->file, ",\"totalGlobalMem\":%.0f,\"numSms\":%.0f}", device->memory_bytes.value, device->sms.value);
+    }
+  fputs ("],", t->file);
+  if (t->n == 1)
+    fprintf (t->file, "\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":%u,\"world_size\":%u},", t->shown[0].rank, s->gpus);
 }
 
 static void
 put_all (Trace *t)
 {
   const ScSummary *s = t->summary;
-  fputs ("{\"displayTimeUnit\":\"ns\",\"otherData\":{\"program\":\"stepcast " PACKAGE_VERSION "\"", t->file);
+  fputc ('{', t->file);
+  put_machine (t);
+  fputs ("\"displayTimeUnit\":\"ms\",\"otherData\":{\"program\":\"stepcast " PACKAGE_VERSION "\"", t->file);
   if (s->workload != NULL && s->topology != NULL)
     {
       fputs (",\"workload\":", t->file);
@@ -488,36 +581,86 @@ put_all (Trace *t)
       fputs (",\"topology\":", t->file);
       put_string (t->file, s->topology->name);
     }
-  fprintf (t->file, ",\"classes\":%u,\"classes_written\":%u", s->n_classes, t->n_classes);
-  if (t->n_classes < s->n_classes)
-    fprintf (t->file, ",\"note\":\"%u of %u classes of ranks: one of each stage first\"", t->n_classes, s->n_classes);
+  if (t->options->n_ranks == 0)
+    fprintf (t->file, ",\"classes\":%u,\"classes_written\":%u", s->n_classes, t->n);
+  if (t->options->n_ranks == 0 && t->n < s->n_classes)
+    fprintf (t->file, ",\"note\":\"%u of %u classes of ranks: one of each stage first\"", t->n, s->n_classes);
   fputs ("},\"traceEvents\":[", t->file);
-  g_autoptr (GPtrArray) segments = g_ptr_array_new_with_free_func ((GDestroyNotify) g_array_unref);
-  for (guint i = 0; i < t->n_classes; i++)
+  for (guint i = 0; i < t->n; i++)
     {
-      g_ptr_array_add (segments, sc_segments_of_class (t->segments, t->classes[i]));
-      put_class_names (t, i, t->classes[i], g_ptr_array_index (segments, i));
+      t->shown[i].segments = sc_segments_of_class (t->segments, t->shown[i].class_id);
+      put_names (t, i);
     }
-  for (guint i = 0; i < t->n_classes; i++)
+  for (guint i = 0; i < t->n; i++)
     {
-      put_class_blocks (t, t->classes[i], g_ptr_array_index (segments, i));
-      put_class_ops (t, t->classes[i]);
-      put_class_memory (t, t->classes[i]);
+      put_blocks (t, &t->shown[i]);
+      put_ops (t, &t->shown[i]);
+      put_memory (t, &t->shown[i]);
     }
   put_flows (t);
   fputs ("\n]}\n", t->file);
+  for (guint i = 0; i < t->n; i++)
+    g_array_unref (t->shown[i].segments);
 }
 
-gboolean
-sc_trace_write (const ScSummary *summary, const char *path, GError **error)
+/* To @to, compressed if @path says so; what is wrong with @to shows when it is closed. */
+static gboolean
+put_file (Trace *t, const char *path, FILE *to, GError **error)
+{
+  const gboolean compressed = g_str_has_suffix (path, ".gz");
+  t->file = compressed ? sc_gzip_open (to) : to;
+  if (t->file == NULL)
+    {
+      g_set_error (error, SC_CMD_ERROR, SC_CMD_ERROR_IO, "%s: cannot write: %s", path, g_strerror (errno));
+      return FALSE;
+    }
+  put_all (t);
+  if (compressed && fclose (t->file) != 0 && ferror (to) == 0)
+    {
+      g_set_error (error, SC_CMD_ERROR, SC_CMD_ERROR_IO, "%s: cannot compress: %s", path, g_strerror (errno));
+      return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
+write_one (const ScSummary *summary, ScSegments *segments, const char *path, const ScTraceOptions *options, GError **error)
 {
   ScOutput *const output = sc_output_open (path, error);
   if (output == NULL)
     return FALSE;
+  Trace t = { .summary = summary, .options = options, .segments = segments, .first = TRUE };
+  if (options->n_ranks > 0)
+    choose_ranks (&t);
+  else
+    choose_classes (&t);
+  const gboolean whole = put_file (&t, path, sc_output_file (output), error);
+  g_free (t.shown);
+  return sc_output_close (output, whole, whole ? error : NULL) && whole;
+}
+
+/* A file of each rank: those that were chosen, or the first of each class. */
+static gboolean
+write_each (const ScSummary *summary, ScSegments *segments, const char *path, const char *place, const ScTraceOptions *options, GError **error)
+{
+  const guint n = options->n_ranks > 0 ? options->n_ranks : summary->n_classes;
+  for (guint i = 0; i < n; i++)
+    {
+      const guint32 rank = options->n_ranks > 0 ? options->ranks[i] : summary->classes[i].representative;
+      const ScTraceOptions one = { .ranks = &rank, .n_ranks = 1, .passes = options->passes };
+      g_autofree char *file = g_strdup_printf ("%.*s%u%s", (int) (place - path), path, rank, place + strlen (SC_TRACE_RANK));
+      if (!write_one (summary, segments, file, &one, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+gboolean
+sc_trace_write (const ScSummary *summary, const char *path, const ScTraceOptions *options, GError **error)
+{
+  static const ScTraceOptions defaults = { .n_ranks = 0 };
   g_autoptr (ScSegments) segments = sc_segments_new (summary->program, summary->trace, summary->trace->end);
-  Trace t = { .file = sc_output_file (output), .summary = summary, .segments = segments, .first = TRUE };
-  choose_classes (&t);
-  put_all (&t);
-  g_free (t.classes);
-  return sc_output_close (output, TRUE, error);
+  const char *const place = strstr (path, SC_TRACE_RANK);
+  options = options != NULL ? options : &defaults;
+  return place != NULL ? write_each (summary, segments, path, place, options, error) : write_one (summary, segments, path, options, error);
 }

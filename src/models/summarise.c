@@ -327,6 +327,9 @@ summary_new (const ScLowerInput *in, ScLowered *lowered, double memory_margin)
   s->tokens_per_step = (double) in->workload->plan.global_batch * in->workload->seq;
   s->memory_margin = memory_margin;
   s->tapes = g_steal_pointer (&lowered->tapes);
+  s->ranks = g_new (ScRankPlace, s->gpus);
+  for (guint rank = 0; rank < s->gpus; rank++)
+    s->ranks[rank] = (ScRankPlace) { in->fold->class_of[rank], in->fabric->gpus[rank].node, in->fabric->gpus[rank].index };
   s->n_classes = in->fold->n_classes;
   s->classes = g_new0 (ScClassSummary, s->n_classes);
   return s;

@@ -40,6 +40,7 @@ sc_summary_free (ScSummary *s)
   for (guint i = 0; i < s->n_classes; i++)
     g_free (s->classes[i].peak_op);
   g_free (s->classes);
+  g_free (s->ranks);
   g_free (s->stages);
   g_free (s->fold_note);
   g_clear_pointer (&s->assumptions, g_ptr_array_unref);

@@ -71,6 +71,14 @@ typedef struct
 void sc_links_summary_free (ScLinksSummary *links);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ScLinksSummary, sc_links_summary_free)
 
+/* Where a rank is. */
+typedef struct
+{
+  guint32 class_id;
+  guint32 node;
+  guint32 gpu; /* of the node */
+} ScRankPlace;
+
 typedef struct
 {
   const ScTopology *topology; /* borrowed */
@@ -96,6 +104,7 @@ typedef struct
 
   ScStageSummary *stages;  guint n_stages;
   ScClassSummary *classes; guint n_classes;
+  ScRankPlace *ranks;            /* [gpus] */
 
   /* memory: the class with the largest device bytes relative to its capacity */
   guint     memory_class;
