@@ -270,7 +270,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     }
 
   const ScForecastOptions how = { .links = options.links || options.html != NULL, .detail = detail, .brief = !shows_steps (&options),
-                                  .memory = options.memory || options.memory_svg != NULL || options.html != NULL ? SC_MEMORY_ALL : SC_MEMORY_FULLEST };
+                                  .memory = options.memory || options.memory_svg != NULL || options.html != NULL || options.trace != NULL ? SC_MEMORY_ALL : SC_MEMORY_FULLEST };
   g_autoptr (ScSummary) summary = sc_forecast (options.inputs.topology, options.inputs.workload, &how, error);
   if (summary == NULL || !write_outputs (&options, report, summary, out, error))
     return SC_STATUS_INTERNAL;

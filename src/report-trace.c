@@ -19,8 +19,9 @@
 #include "cmd.h"
 #include "gzip.h"
 #include "models/layout.h"
-#include "models/memory.h"
 #include "models/segments.h"
+#include "models/summarise-memory.h"
+#include "models/tape-play.h"
 #include "output.h"
 #include "report-trace.h"
 
@@ -364,44 +365,71 @@ put_blocks (Trace *t, const Shown *shown)
 }
 
 static void
-put_mib (FILE *file, gint64 bytes)
+put_mib (FILE *file, guint64 bytes)
 {
-  const gint64 thousandths = (gint64) ((double) bytes / (1 << 20) * 1000 + (bytes < 0 ? -0.5 : 0.5));
-  fprintf (file, "%s%" G_GINT64_FORMAT ".%03d", thousandths < 0 ? "-" : "", ABS (thousandths) / 1000,
-           (int) (ABS (thousandths) % 1000));
+  const guint64 thousandths = (guint64) ((double) bytes / (1 << 20) * 1000 + 0.5);
+  fprintf (file, "%" G_GUINT64_FORMAT ".%03u", thousandths / 1000, (guint) (thousandths % 1000));
 }
 
-/* Counters at each instant at which memory changes, by kind and in sum (viewers do not stack them). */
+static void
+put_level (Trace *t, guint pid, ScTime time, const ScTapePoint *point, const gboolean *used)
+{
+  begin_event (t);
+  fprintf (t->file, "{\"name\":\"memory (MiB)\",\"ph\":\"C\",\"pid\":%u,\"ts\":", pid);
+  put_us (t->file, to_ns (time));
+  guint64 total = 0;
+  for (guint k = 0; k < SC_N_MEMS; k++)
+    total += point->highest[k];
+  fputs (",\"args\":{\"allocated\":", t->file);
+  put_mib (t->file, total);
+  fputs (",\"reserved\":", t->file);
+  put_mib (t->file, point->reserved);
+  for (guint k = 0; k < SC_N_MEMS; k++)
+    if (used[k])
+      {
+        fprintf (t->file, ",\"%s\":", sc_mem_kind_name ((ScMemKind) k));
+        put_mib (t->file, point->highest[k]);
+      }
+  fputs ("}}", t->file);
+}
+
+static guint64
+sum_of (const guint64 *by_kind)
+{
+  guint64 sum = 0;
+  for (guint k = 0; k < SC_N_MEMS; k++)
+    sum += by_kind[k];
+  return sum;
+}
+
+/* Counters of what its stage's tape, played on the allocator, holds: at each instant the highest point up to the next one, by kind, and what is reserved (viewers do
+ * not stack them). */
 static void
 put_memory (Trace *t, const Shown *shown)
 {
-  const guint pid = shown->rank;
-  g_autoptr (GArray) changes = sc_memory_changes (t->summary->program, t->summary->trace, shown->class_id);
+  const ScSummary *const s = t->summary;
+  const guint stage = s->classes[shown->class_id].stage;
+  const ScTapePlay *const play = s->plays != NULL ? g_ptr_array_index (s->plays, stage) : NULL;
+  if (play == NULL || play->curve == NULL || play->curve->len == 0)
+    return;
+  g_autofree ScTime *times = sc_memory_times (s, stage);
   gboolean used[SC_N_MEMS] = { FALSE };
-  for (guint i = 0; i < changes->len; i++)
-    used[g_array_index (changes, ScMemChange, i).kind] = TRUE;
-  gint64 now[SC_N_MEMS] = { 0 };
-  for (guint i = 0; i < changes->len; i++)
+  for (guint i = 0; i < play->curve->len; i++)
+    for (guint k = 0; k < SC_N_MEMS; k++)
+      used[k] |= g_array_index (play->curve, ScTapePoint, i).highest[k] > 0;
+  ScTapePoint high = g_array_index (play->curve, ScTapePoint, 0);
+  for (guint i = 0; i < play->curve->len; i++)
     {
-      const ScMemChange *change = &g_array_index (changes, ScMemChange, i);
-      now[change->kind] += change->bytes;
-      if (i + 1 < changes->len && to_ns (g_array_index (changes, ScMemChange, i + 1).time) == to_ns (change->time))
+      const ScTapePoint *const point = &g_array_index (play->curve, ScTapePoint, i);
+      if (sum_of (point->highest) > sum_of (high.highest))
+        memcpy (high.highest, point->highest, sizeof high.highest);
+      high.reserved = MAX (high.reserved, point->reserved);
+      const gboolean last = i + 1 == play->curve->len;
+      if (!last && to_ns (times[g_array_index (play->curve, ScTapePoint, i + 1).entry]) == to_ns (times[point->entry]))
         continue;
-      begin_event (t);
-      fprintf (t->file, "{\"name\":\"memory (MiB)\",\"ph\":\"C\",\"pid\":%u,\"ts\":", pid);
-      put_us (t->file, to_ns (change->time));
-      fputs (",\"args\":{\"total\":", t->file);
-      gint64 total = 0;
-      for (ScMemKind k = 0; k < SC_N_MEMS; k++)
-        total += now[k];
-      put_mib (t->file, total);
-      for (ScMemKind k = 0; k < SC_N_MEMS; k++)
-        if (used[k])
-          {
-            fprintf (t->file, ",\"%s\":", sc_mem_kind_name (k));
-            put_mib (t->file, now[k]);
-          }
-      fputs ("}}", t->file);
+      put_level (t, shown->rank, times[point->entry], &high, used);
+      if (!last)
+        high = g_array_index (play->curve, ScTapePoint, i + 1);
     }
 }
 

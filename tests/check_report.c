@@ -627,7 +627,7 @@ START_TEST (a_trace_keeps_exposed_communication_apart_from_compute)
   ScSummary *s = make (COMM);
   g_autoptr (cJSON) root = trace_of (s);
   g_autoptr (GHashTable) threads = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  guint all_reduces = 0, flows = 0, memory = 0;
+  guint all_reduces = 0, flows = 0;
   const cJSON *event;
   cJSON_ArrayForEach (event, cJSON_GetObjectItemCaseSensitive (root, "traceEvents"))
     {
@@ -645,16 +645,9 @@ START_TEST (a_trace_keeps_exposed_communication_apart_from_compute)
           all_reduces++;
         }
       flows += strcmp (text_of (event, "ph"), "s") == 0;
-      if (strcmp (text_of (event, "ph"), "C") == 0)
-        {
-          ck_assert_double_eq_tol (number_of (args, "total"), number_of (args, "weights") + number_of (args, "grads")
-                                   + number_of (args, "optimizer") + number_of (args, "activations"), 1e-3);
-          memory++;
-        }
     }
   ck_assert_uint_eq (all_reduces, 4 * 8 * 2);
   ck_assert_uint_eq (flows, 3 * 8 * 2);
-  ck_assert_uint_gt (memory, 4 * 8);
   fake_summary_free (s);
 }
 END_TEST

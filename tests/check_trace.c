@@ -40,7 +40,7 @@ step_of (ScDetail detail)
 {
   char batch[] = "plan.global_batch=16", *set[] = { batch, NULL };
   Step s = { .topology = sc_topology_load ("dgx-h100-8", NULL, NULL, NULL), .workload = sc_workload_load ("llama3-70b", set, NULL) };
-  const ScForecastOptions how = { .detail = detail };
+  const ScForecastOptions how = { .detail = detail, .memory = SC_MEMORY_ALL };
   s.summary = sc_forecast (s.topology, s.workload, &how, NULL);
   s.folder = g_dir_make_tmp ("check-trace-XXXXXX", NULL);
   ck_assert (s.summary != NULL && s.folder != NULL);
@@ -130,7 +130,7 @@ check_event (const cJSON *event, GHashTable *kernels)
   ck_assert_double_ge (number_of (event, "ts"), 0);
   if (strcmp (phase, "C") == 0)
     {
-      ck_assert_double_ge (number_of (member (event, "args"), "total"), 0);
+      ck_assert_double_le (number_of (member (event, "args"), "allocated"), number_of (member (event, "args"), "reserved"));
       return;
     }
   const char *const category = text_of (event, "cat");
@@ -167,6 +167,35 @@ START_TEST (every_event_has_the_fields_of_its_kind)
     }
   ck_assert_uint_eq (g_hash_table_size (pids), G_N_ELEMENTS (ranks));
   ck_assert_uint_gt (g_hash_table_size (kernels), 100);
+  cJSON_Delete (root);
+}
+END_TEST
+
+/* Counters add up, and their highest points are the report's. */
+START_TEST (memory_peaks_where_the_report_says)
+{
+  g_auto (Step) s = step_of (SC_DETAIL_LAYER);
+  write_trace (&s, "trace.json", NULL);
+  cJSON *const root = parsed (&s, "trace.json");
+  for (guint k = 0; k < s.summary->n_classes; k++)
+    {
+      const ScClassSummary *const c = &s.summary->classes[k];
+      double allocated = 0, reserved = 0;
+      const cJSON *event;
+      cJSON_ArrayForEach (event, member (root, "traceEvents"))
+        {
+          if (strcmp (text_of (event, "ph"), "C") != 0 || (guint) number_of (event, "pid") != c->representative)
+            continue;
+          double kinds = 0;
+          for (const cJSON *one = member (event, "args")->child; one != NULL; one = one->next)
+            kinds += strcmp (one->string, "allocated") != 0 && strcmp (one->string, "reserved") != 0 ? one->valuedouble : 0;
+          ck_assert_double_eq_tol (kinds, number_of (member (event, "args"), "allocated"), 0.01);
+          allocated = MAX (allocated, number_of (member (event, "args"), "allocated"));
+          reserved = MAX (reserved, number_of (member (event, "args"), "reserved"));
+        }
+      ck_assert_double_eq_tol (allocated, (double) c->peak_allocated_bytes / (1 << 20), 0.001);
+      ck_assert_double_eq_tol (reserved, (double) c->peak_reserved_bytes / (1 << 20), 0.001);
+    }
   cJSON_Delete (root);
 }
 END_TEST
@@ -239,6 +268,7 @@ main (void)
   TCase *const all = tcase_create ("traces");
   tcase_set_timeout (all, 120);
   tcase_add_loop_test (all, every_event_has_the_fields_of_its_kind, SC_DETAIL_LAYER, SC_N_DETAILS);
+  tcase_add_test (all, memory_peaks_where_the_report_says);
   tcase_add_test (all, arrows_stay_in_a_pipeline);
   tcase_add_test (all, each_rank_has_a_file_that_says_which);
   tcase_add_test (all, compressed_it_is_the_same_and_much_smaller);
