@@ -10,6 +10,7 @@ sc_resource_rows (void)
   static const ScResourceRow rows[] = {
     { "matrix units", "device.scale.matrix=2", "x 2" },  { "memory bandwidth", "device.scale.hbm=2", "x 2" },
     { "NVLink", "device.scale.nvlink=2", "x 2" },        { "NICs and network", "device.scale.nic=2", "x 2" },
+    { "PCIe", "device.scale.pcie=2", "x 2" },
     { "latency of links", "device.scale.latency=0.5", "/ 2" }, { "kernel launch, host", "device.scale.launch=0.5", "/ 2" },
     { .name = NULL },
   };

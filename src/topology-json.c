@@ -223,6 +223,7 @@ static const ScField what_if_fields[] = {
   { "matrix", FACTOR (matrix), .help = "On the rate of the GPUs' matrix units: 2 is twice as fast" },
   { "hbm", FACTOR (hbm), .help = "On the bandwidth of the GPUs' memory" },
   { "nvlink", FACTOR (nvlink), .help = "On the bandwidth of NVLink" },
+  { "pcie", FACTOR (pcie), .help = "On the bandwidth of PCIe and of copies between GPU and host" },
   { "nic", FACTOR (nic), .help = "On the bandwidth of NICs and of the network above them" },
   { "latency", FACTOR (latency), .help = "On the latency of links and switches and the launch of collectives; not on what NCCL's kernels take themselves: 0.5 is half" },
   { "launch", FACTOR (launch), .help = "On the time to start a kernel, and of the host to issue it" },
@@ -941,7 +942,7 @@ sc_topology_from_json (const ScJson *json, const char *folder, const char *devic
 {
   g_autoptr (ScTopology) topology = g_new0 (ScTopology, 1);
   topology->devices = g_ptr_array_new_with_free_func ((GDestroyNotify) sc_device_free);
-  topology->what_if = (ScWhatIf) { 1, 1, 1, 1, 1, 1 };
+  topology->what_if = (ScWhatIf) { 1, 1, 1, 1, 1, 1, 1 };
   g_autoptr (GHashTable) devices = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   Reader reader = { .json = json, .folder = folder, .topology = topology, .devices = devices };
   if (device_file != NULL)

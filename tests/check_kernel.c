@@ -781,7 +781,7 @@ START_TEST (sustained_is_never_shorter_than_burst)
 }
 END_TEST
 
-static const ScDeviceScale scales[] = { { 2, 1, 1 }, { 1, 2, 1 }, { 1, 1, 0.5 }, { 0.5, 1, 1 }, { 1, 0.5, 1 }, { 3, 2, 0.25 } };
+static const ScDeviceScale scales[] = { { 2, 1, 1, 1 }, { 1, 2, 1, 1 }, { 1, 1, 0.5, 1 }, { 0.5, 1, 1, 1 }, { 1, 0.5, 1, 1 }, { 3, 2, 0.25, 1 } };
 
 START_TEST (a_what_if_moves_measured_kernels_as_their_forms)
 {
@@ -829,7 +829,7 @@ START_TEST (twice_the_bandwidth_halves_what_is_neither_launch_nor_ramp)
       const double t = sc_kernel_form (&d, &k, NULL, 1).seconds, fixed = 2e-6 + d.half_bytes.value / 2.5e12;
       add_table (&d, &(Sample) { k, t }, 1);
       sc_device_prepare (&d);
-      sc_device_scale (&d, &(ScDeviceScale) { 1, 2, 1 });
+      sc_device_scale (&d, &(ScDeviceScale) { 1, 2, 1, 1 });
       ck_assert_double_eq_tol (seconds (&d, k), (t - fixed) / 2 + fixed, 1e-15);
       g_ptr_array_unref (d.tables);
     }
@@ -854,7 +854,7 @@ START_TEST (a_what_if_reaches_everything_once)
   g_autoptr (GPtrArray) devices = g_ptr_array_new ();
   g_ptr_array_add (devices, &d);
   ScTopology t = { .types = types, .n_types = 2, .tiers = tiers, .n_tiers = 1, .collective_launch_s = { .value = 1 }, .devices = devices,
-                   .burst = TRUE, .what_if = { .matrix = 2, .hbm = 3, .launch = 5, .nvlink = 7, .nic = 11, .latency = 13 } };
+                   .burst = TRUE, .what_if = { .matrix = 2, .hbm = 3, .launch = 5, .nvlink = 7, .nic = 11, .latency = 13, .pcie = 17 } };
   sc_topology_what_if (&t);
   const ScDevice plain = round_device ();
   ck_assert (d.burst);
@@ -878,7 +878,7 @@ START_TEST (a_what_if_reaches_everything_once)
       ck_assert_double_eq (types[i].pcie_latency_s.value, 13);
       ck_assert_double_eq (types[i].nic_latency_s.value, 13);
       ck_assert_double_eq (types[i].host_factor.value, 5);
-      ck_assert_double_eq (types[i].pcie_bytes_per_s.value, 1);
+      ck_assert_double_eq (types[i].pcie_bytes_per_s.value, 17);
     }
   ck_assert_double_eq (tiers[0].latency_s.value, 13);
   ck_assert_double_eq (t.collective_launch_s.value, 13);

@@ -94,6 +94,8 @@ sc_device_scale (ScDevice *device, const ScDeviceScale *scale)
                               &device->optimizer_bytes_per_s, &device->half_bytes };
   for (guint i = 0; i < G_N_ELEMENTS (memory); i++)
     memory[i]->value *= scale->hbm;
+  device->h2d_bytes_per_s.value *= scale->pcie;
+  device->d2h_bytes_per_s.value *= scale->pcie;
   device->launch_s.value *= scale->launch;
 }
 

@@ -26,6 +26,7 @@ typedef struct
   double matrix; /* rate of matrix units */
   double hbm;    /* bandwidth of the GPU's memory */
   double launch; /* time from one kernel to the next */
+  double pcie;   /* copies to and from the host */
 } ScDeviceScale;
 
 struct ScDevice

@@ -229,7 +229,7 @@ add_what_if (GPtrArray *assumptions, const ScTopology *t)
     const char *name;
     double factor;
   } factors[] = { { "matrix", t->what_if.matrix }, { "hbm", t->what_if.hbm },         { "nvlink", t->what_if.nvlink },
-                  { "nic", t->what_if.nic },       { "latency", t->what_if.latency }, { "launch", t->what_if.launch } };
+                  { "pcie", t->what_if.pcie },     { "nic", t->what_if.nic },       { "latency", t->what_if.latency }, { "launch", t->what_if.launch } };
   g_autoptr (GString) text = g_string_new (NULL);
   for (guint i = 0; i < G_N_ELEMENTS (factors); i++)
     if (factors[i].factor > 0 && factors[i].factor != 1) /* 0: the topology was made without any */

@@ -61,7 +61,7 @@ void
 sc_topology_what_if (ScTopology *topology)
 {
   const ScWhatIf *const w = &topology->what_if;
-  const ScDeviceScale scale = { .matrix = w->matrix, .hbm = w->hbm, .launch = w->launch };
+  const ScDeviceScale scale = { .matrix = w->matrix, .hbm = w->hbm, .pcie = w->pcie, .launch = w->launch };
   for (guint i = 0; i < topology->devices->len; i++)
     {
       ScDevice *const device = g_ptr_array_index (topology->devices, i);
@@ -73,6 +73,8 @@ sc_topology_what_if (ScTopology *topology)
       ScNodeType *const type = &topology->types[i];
       type->nvlink_bytes_per_s.value *= w->nvlink;
       type->nic_bytes_per_s.value *= w->nic;
+      type->pcie_bytes_per_s.value *= w->pcie;
+      type->pcie_uplink_bytes_per_s.value *= w->pcie;
       type->nvlink_latency_s.value *= w->latency;
       type->pcie_latency_s.value *= w->latency;
       type->nic_latency_s.value *= w->latency;

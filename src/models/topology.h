@@ -107,6 +107,7 @@ typedef struct
   double nvlink;  /* bandwidth of NVLink */
   double nic;     /* bandwidth of NICs, and of the tree above them */
   double latency; /* of each step over links and switches, and the fixed part of collectives */
+  double pcie;    /* bandwidth of PCIe, and of copies between GPU and host */
 } ScWhatIf;
 
 #define SC_TEXTBOOK 0 /* closed forms over the links are the times of collectives */
