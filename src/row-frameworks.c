@@ -28,7 +28,11 @@ static const ScRowFramework frameworks[] = {
   { "deepspeed", .gpu = "v100-", UNFUSED, .name = "megatron-deepspeed", .version = "2021", .year = 2021, .why = "the same" },
   { "deepspeed", UNFUSED, .name = "megatron-deepspeed", .version = "2022", .year = 2021, .why = "DeepSpeed's examples of then train Megatron's layers" },
   { "deepspeed", WHATEVER, .name = "deepspeed", .version = "2023", .year = 2023, .why = "" },
-  { "nanotron", WHATEVER, .name = "nanotron", .version = "2024", .year = 2024, .logs_first = TRUE, .allocated_late = TRUE, .retries_fail = TRUE,
+  { "nanotron", WHATEVER, .release = "v0.5", .name = "nanotron", .version = "2025", .year = 2025, .logs_first = TRUE, .allocated_late = TRUE, .retries_fail = TRUE, .last_step = TRUE,
+    .why = "attention of one tensor of queries, keys and values" },
+  { "nanotron", WHATEVER, .notes = "before a pipeline-parallel fix of nanotron", .name = "nanotron", .version = "2024-early", .year = 2024, .logs_first = TRUE, .allocated_late = TRUE, .retries_fail = TRUE, .last_step = TRUE,
+    .why = "pipelines whose hosts never were ahead of their GPUs" },
+  { "nanotron", WHATEVER, .name = "nanotron", .version = "2024", .year = 2024, .logs_first = TRUE, .allocated_late = TRUE, .retries_fail = TRUE, .last_step = TRUE,
     .why = "src/nanotron/helpers.py: rank 0 writes (log_throughput()); src/nanotron/trainer.py: log_memory() resets the peaks behind the last backward" },
   { "torchtitan", .since = 2025, .unfused = ANY, .compiled = 1, .name = "torchtitan", .version = "compiled-2025", .year = 2025, .why = "the loss is compiled as well" },
   { "torchtitan", .unfused = ANY, .compiled = 1, .name = "torchtitan", .version = "compiled", .year = 2024, .why = "" },
@@ -66,7 +70,8 @@ fits (const ScRowFramework *rule, const ScRowSoftware *software)
 {
   const gboolean dated = rule->since > 0 || rule->until > 0;
   return g_ascii_strcasecmp (rule->framework, software->framework) == 0 && (rule->gpu == NULL || (software->gpu != NULL && g_str_has_prefix (software->gpu, rule->gpu)))
-         && software->engine >= rule->engine_since
+         && software->engine >= rule->engine_since && (rule->release == NULL || (software->version != NULL && g_str_has_prefix (software->version, rule->release)))
+         && (rule->notes == NULL || (software->notes != NULL && strstr (software->notes, rule->notes) != NULL))
          && (!dated || (software->year > 0 && software->year >= rule->since && (rule->until == 0 || software->year <= rule->until)))
          && (rule->unfused == ANY || rule->unfused == software->unfused) && (rule->compiled == ANY || rule->compiled == software->compiled);
 }

@@ -16,6 +16,8 @@ typedef struct
   gboolean    unfused;      /* attention is stated to be unfused */
   gboolean    hopper;       /* Hopper or later */
   int         compiled;     /* torch.compile: 1, 0, -1: not said */
+  const char *version;      /* as written, or NULL */
+  const char *notes;        /* or NULL */
 } ScRowSoftware;
 
 typedef struct
@@ -26,11 +28,14 @@ typedef struct
   guint       engine_since; /* release of Transformer Engine, likewise */
   int         unfused;      /* 1, 0, -1: any */
   int         compiled;
+  const char *release;      /* how its version begins; NULL: any */
+  const char *notes;        /* what a row's notes say; NULL: whatever */
   const char *name, *version; /* row of sc_framework_all() */
   guint       year;         /* when it is from, where the run does not say: for the version of NCCL */
   gboolean    logs_first;   /* the rank that prints memory is one of the first stage */
   gboolean    allocated_late; /* its peak of allocated memory counts from the end of the last backward on, that of reserved memory from the start */
-  gboolean    retries_fail; /* where the allocator has to give cached memory back, runs did not survive */
+  gboolean    retries_fail; /* communicators come with the first gradients and their norm, so that runs fail where the allocator has taken all of the memory before */
+  gboolean    last_step;    /* ... and both peaks are of the last step alone */
   const char *why;          /* what stands for it, and why that */
 } ScRowFramework;
 

@@ -346,6 +346,8 @@ framework_of (const ScRow *row, const cJSON *plan, guint *ret_year)
   *ret_year = sc_row_year (row);
   const ScRowSoftware software = { .framework = row->framework, .year = *ret_year, .gpu = row->cluster.gpu, .engine = engine_of (row->version),
                                    .unfused = g_strcmp0 (sc_row_text_at (plan, "attention"), "unfused") == 0,
+                                   .version = row->version,
+                                   .notes = sc_row_text_at (row->json->root, "notes"),
                                    .compiled = cJSON_IsBool (compiled) ? cJSON_IsTrue (compiled) : -1 };
   const ScRowFramework *const found = row->framework != NULL ? sc_row_framework_find (&software) : NULL;
   if (found != NULL && *ret_year == 0)

@@ -186,6 +186,7 @@ static const ScField row_fields[] = {
   { "derived", PART (derived_table), .help = "an object, what follows from it" },
   { "complete", PART (complete_table), .help = "an object, whether enough is known" },
   { "missing", SC_FIELD_OTHER, .derived = "nothing", .help = "an array of words, what is not known" },
+  { "notes", SC_FIELD_OTHER, .derived = "nothing", .help = "a text, in which rules for software may look for words" },
   { .key = NULL },
 };
 const ScFieldTable sc_row_table = { .title = "row: a line", .fields = row_fields, NULLABLE };
@@ -204,7 +205,7 @@ static const struct
 
 /* Keys of the published form that change nothing here. */
 static const char *const silent[] = { "quality", "flops_convention", "tflops_per_gpu", "mfu", "hfu", "bubble_fraction", "from", "mfu_causal_estimate",
-                                      "assumed", "notes", NULL };
+                                      "assumed", NULL };
 
 static gboolean
 is_in (const ScFieldTable *table, const char *key)
@@ -251,7 +252,7 @@ inherit (cJSON *to, const cJSON *from)
 static gboolean
 read_like (const ScRows *rows, ScJson *json, GError **error)
 {
-  static const char *const own[] = { "id", "measured", "derived", "missing", NULL };
+  static const char *const own[] = { "id", "measured", "derived", "missing", "notes", NULL };
   const cJSON *const like = sc_row_at (json->root, "like");
   if (like == NULL)
     return TRUE;

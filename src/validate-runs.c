@@ -134,23 +134,23 @@ static void
 take_memory (ScRunResult *run, const ScSummary *s, const ScRowFramework *framework)
 {
   double most[SC_N_PEAKS] = { 0 };
-  gboolean retried = FALSE;
+  gboolean no_room = FALSE;
   run->fill = 0;
   for (guint i = 0; i < s->n_classes; i++)
     {
       const ScClassSummary *const c = &s->classes[i];
-      retried |= framework->retries_fail && c->n_retries > 0;
+      no_room |= framework->retries_fail && c->n_early_retries > 0;
       run->fill = MAX (run->fill, (double) c->peak_device_bytes / (double) c->capacity_bytes);
       if (framework->logs_first && c->stage != 0)
         continue;
       most[SC_PEAK_ALLOCATED] = MAX (most[SC_PEAK_ALLOCATED], (double) (framework->allocated_late ? c->late_allocated_bytes : c->peak_allocated_bytes));
-      most[SC_PEAK_RESERVED] = MAX (most[SC_PEAK_RESERVED], (double) c->peak_reserved_bytes);
+      most[SC_PEAK_RESERVED] = MAX (most[SC_PEAK_RESERVED], (double) (framework->last_step ? c->step_reserved_bytes : c->peak_reserved_bytes));
       most[SC_PEAK_DEVICE] = MAX (most[SC_PEAK_DEVICE], (double) c->peak_device_bytes);
     }
   most[SC_PEAK_UNSPECIFIED] = most[SC_PEAK_ALLOCATED];
   for (guint peak = 0; peak < SC_PEAK_STATES; peak++)
     run->peak_gib[peak] = most[peak] / GIB;
-  run->oom = run->fill > 1 || retried;
+  run->oom = run->fill > 1 || no_room;
   take_ranks (run, s);
 }
 

@@ -34,6 +34,7 @@ START_TEST (requests_are_rounded_and_come_from_segments_of_their_size)
       g_autoptr (ScAllocator) a = sc_allocator_new (NULL);
       const guint32 block = sc_allocator_take (a, 0, rows[i].bytes);
       const ScAllocatorStats s = sc_allocator_stats (a);
+      ck_assert_uint_eq (sc_allocator_peak_reserved (a), rows[i].reserved);
       ck_assert_uint_eq (s.requested, rows[i].bytes);
       ck_assert_uint_eq (s.allocated, rows[i].allocated);
       ck_assert_uint_eq (s.reserved, rows[i].reserved);

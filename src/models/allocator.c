@@ -50,6 +50,7 @@ struct _ScAllocator
   GArray *pools;    /* Pool */
   guint64 n_spaces; /* segments begun so far */
   ScAllocatorStats stats;
+  guint64 peak_since; /* of what is reserved, since it was last asked for */
 };
 
 static void
@@ -107,6 +108,14 @@ ScAllocatorStats
 sc_allocator_stats (const ScAllocator *a)
 {
   return a->stats;
+}
+
+guint64
+sc_allocator_peak_reserved (ScAllocator *a)
+{
+  const guint64 ret = a->peak_since;
+  a->peak_since = a->stats.reserved;
+  return ret;
 }
 
 static Block *
@@ -216,6 +225,7 @@ reserve (ScAllocator *a, guint64 bytes)
     return FALSE;
   a->stats.reserved += bytes;
   a->stats.peak_reserved = MAX (a->stats.peak_reserved, a->stats.reserved);
+  a->peak_since = MAX (a->peak_since, a->stats.reserved);
   return TRUE;
 }
 

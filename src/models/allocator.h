@@ -46,3 +46,6 @@ typedef struct
 } ScAllocatorStats;
 
 ScAllocatorStats sc_allocator_stats (const ScAllocator *allocator);
+
+/* Most that was reserved since it was last asked for (reset_peak_memory_stats()). */
+guint64 sc_allocator_peak_reserved (ScAllocator *allocator);

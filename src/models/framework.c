@@ -362,34 +362,61 @@ static const ScFramework deepspeed_2023 = {
 #define NANOTRON_TP_PIPELINED_S  0.22e-3
 #define NANOTRON_TP_OVER_NODES_S 0.03e-3
 
+#define NANOTRON \
+  .name = "nanotron", \
+  .source = "huggingface/nanotron src/nanotron/models/llama.py, src/nanotron/parallel/tensor_parallel; the host's pace from the Ultra-Scale Playbook's sweep", \
+  .host_forward_s = 2 * NANOTRON_BACKWARD_S, \
+  .host_backward_s = NANOTRON_BACKWARD_S, \
+  .host_p2p_s = HOST_P2P_2021_S, \
+  .host_tp_over_nodes_s = NANOTRON_TP_OVER_NODES_S, \
+  .host_tp_pipelined_s = NANOTRON_TP_PIPELINED_S, \
+  .fused_rope = TRUE, \
+  .async_tp_backward = TRUE, \
+  .torch_products = TRUE, \
+  .flash = SC_FLASH_2, \
+  .recompute_stops_early = TRUE, \
+  .optimizer_bytes_per_param = FUSED_ADAMW_BYTES + 6, \
+  .fp32_main_grads = TRUE, \
+  .states_by_tensor = TRUE, \
+  .flat_copies = TRUE,        /* src/nanotron/optim/gradient_accumulator.py: FP32GradientAccumulator.__init__; src/nanotron/optim/zero.py: _partition_parameters */ \
+  .waiting_grads = TRUE,      /* src/nanotron/optim/gradient_accumulator.py: FP32GradientAccumulator.backward */ \
+  .ddp_buckets = TRUE,        /* ...: get_fp32_accum_hook; torch/csrc/distributed/c10d/reducer.cpp */ \
+  .zero_gather_copies = TRUE, /* src/nanotron/distributed.py: all_gather_coalesced, on torch's all_gather into a list */ \
+  .gather_buffers = TRUE,     /* src/nanotron/parallel/tensor_parallel/functional.py: MemoryBuffer, "allgather" and "allgather2" */ \
+  .keeps_silu = TRUE,         /* src/nanotron/models/llama.py: GLUActivation */ \
+  .varlen_flash = TRUE,       /* ...: CoreAttention.forward; flash-attention csrc/flash_attn/flash_api.cpp: mha_varlen_bwd, dq_accum */ \
+  .copies_logits = TRUE,      /* src/nanotron/parallel/tensor_parallel/functional.py: _ShardedCrossEntropy */ \
+  .rotary_tables = TRUE,      /* ...: flash_rotary_embedding of CausalSelfAttention */ \
+  .model_groups = TRUE,       /* src/nanotron/parallel/context.py */ \
+  .pooled_workspaces = TRUE,  /* aten/src/ATen/cuda/CublasHandlePool.cpp; one of the host's thread, one of autograd's */
+
 static const ScFramework nanotron_2024 = {
-  .name = "nanotron",
+  NANOTRON
   .version = "2024",
   .summary = "nanotron: Triton RMSNorm, FlashAttention's rotary, SwiGLU in two kernels, gradients added in fp32, backward collectives of tensor "
              "parallelism beside products",
-  .source = "huggingface/nanotron src/nanotron/models/llama.py, src/nanotron/parallel/tensor_parallel; the host's pace from the Ultra-Scale Playbook's sweep",
-  .host_forward_s = 2 * NANOTRON_BACKWARD_S,
-  .host_backward_s = NANOTRON_BACKWARD_S,
-  .host_p2p_s = HOST_P2P_2021_S,
-  .host_tp_over_nodes_s = NANOTRON_TP_OVER_NODES_S,
-  .host_tp_pipelined_s = NANOTRON_TP_PIPELINED_S,
-  .fused_rope = TRUE,
-  .async_tp_backward = TRUE,
-  .torch_products = TRUE,
-  .flash = SC_FLASH_2,
-  .recompute_stops_early = TRUE,
-  .optimizer_bytes_per_param = FUSED_ADAMW_BYTES + 6,
-  .fp32_main_grads = TRUE,
-  .waiting_grads = TRUE,      /* src/nanotron/optim/gradient_accumulator.py: FP32GradientAccumulator.backward */
-  .ddp_buckets = TRUE,        /* ...: get_fp32_accum_hook; torch/csrc/distributed/c10d/reducer.cpp */
-  .zero_gather_copies = TRUE, /* src/nanotron/distributed.py: all_gather_coalesced, on torch's all_gather into a list */
-  .gather_buffers = TRUE,     /* src/nanotron/parallel/tensor_parallel/functional.py: MemoryBuffer, "allgather" and "allgather2" */
-  .keeps_silu = TRUE,         /* src/nanotron/models/llama.py: GLUActivation */
-  .copies_qkv = TRUE,         /* ...: CausalSelfAttention.forward */
-  .copies_logits = TRUE,      /* src/nanotron/parallel/tensor_parallel/functional.py: _ShardedCrossEntropy */
-  .rotary_tables = TRUE,      /* ...: flash_rotary_embedding of CausalSelfAttention */
+  .copies_qkv = TRUE,   /* src/nanotron/models/llama.py: CausalSelfAttention.forward; flash_attn/layers/rotary.py: RotaryEmbedding.forward (inplace=True) */
+  .names_output = TRUE, /* ...: LlamaDecoderLayer.forward */
   .launches_per_op = NANOTRON_LAUNCHES_PER_OP, /* torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp */
-  .pooled_workspaces = TRUE,  /* aten/src/ATen/cuda/CublasHandlePool.cpp; one of the host's thread, one of autograd's */
+};
+
+/* Runs of the sweep that are marked as before a fix of its pipelines: every layer took so long that nothing waited for its GPU.  In 276 of them reserved memory has
+ * room for 4 inputs of reduce-scatters in the median, 40 to 50 in those behind the fix. */
+static const ScFramework nanotron_2024_early = {
+  NANOTRON
+  .version = "2024-early",
+  .summary = "The same before a fix of its pipelines: hosts that are never ahead of their GPUs",
+  .copies_qkv = TRUE,
+  .names_output = TRUE,
+};
+
+/* Of the time when PyTorch's collectives keep what they read themselves until they are waited for, in place of record_stream(): github:pytorch/pytorch pull
+ * requests 148590 and 150398. */
+static const ScFramework nanotron_2025 = {
+  NANOTRON
+  .version = "2025",
+  .summary = "The same from release 0.5 on: attention of the product's output as it is (_use_qkv_packed, src/nanotron/config/models_config.py), collectives that hand back what they read when they "
+             "are waited for",
 };
 
 /* The Triton kernel, which MPT needed for its biases (attn_impl: triton): FlashAttention-2 is 1.3 to 2.5 times as fast (arXiv 2307.08691,
@@ -438,7 +465,7 @@ sc_framework_workspaces (const ScFramework *framework, gboolean hopper, gboolean
 
 static const ScFramework *const frameworks[] = {
   &megatron_lm_2021, &megatron_lm_2022, &megatron_deepspeed_2021, &megatron_deepspeed_2022, &megatron_core_2026, &megatron_core, &pytorch_eager,  &fsdp1_eager,
-  &torchtitan_eager, &torchtitan_compiled_2025, &torchtitan_compiled, &llm_foundry,           &deepspeed_2023, &nanotron_2024, NULL,
+  &torchtitan_eager, &torchtitan_compiled_2025, &torchtitan_compiled, &llm_foundry,           &deepspeed_2023, &nanotron_2024_early, &nanotron_2025, &nanotron_2024, NULL,
 };
 
 const ScFramework *const *

@@ -101,6 +101,7 @@ typedef struct
   ScPlaceholders placeholders;
   gboolean moe_holds_rows;     /* a layer's forward names its rows as they were before and behind each exchange, so that they stay until it ends (MoELayer.forward() in parts) */
   gboolean states_by_tensor;   /* weights are made one by one and copied into a buffer; optimizer states are tensors of their own */
+  gboolean flat_copies;        /* ... where fp32 copies of weights are one buffer, and data-parallel ranks own a part of every tensor */
   gboolean pool_workspaces;    /* workspaces of its libraries are tensors of PyTorch's allocator (sc_framework_workspaces()) */
   gboolean keeps_gathered;     /* the input of the logits is gathered into one buffer that stays (Megatron's GlobalMemoryBuffer) */
   gboolean waiting_grads;      /* ... to which the gradients of a whole backward are added when it has ended */
@@ -108,11 +109,15 @@ typedef struct
   gboolean zero_gather_copies; /* ZeRO 1 gathers weights into copies: what it owns, of each rank, and all of them in a row */
   gboolean gather_buffers;     /* with sequence parallelism, gathered inputs and output gradients lie in two buffers that live for the whole run */
   gboolean keeps_silu;         /* SwiGLU in two operations, the second of which saves the first one's output */
-  gboolean copies_qkv;         /* Q, and K with V, are copied out of the product's output, which lives until the half is done; so are their gradients */
+  gboolean copies_qkv;         /* Q, K and V are copied out of the product's output, which lives until the half is done; Q is rotated in that copy, of which it keeps all,
+                                  K and V side by side in another one.  So are their gradients */
+  gboolean varlen_flash;       /* flash attention takes sequences of any lengths, so that its backward adds up dQ in 128 rows more for each */
+  gboolean names_output;       /* a layer has a name for its attention's output, so that it stays until the layer's forward ends */
   gboolean copies_logits;      /* the maximum is taken off into a second copy of the logits in fp32 */
   gboolean rotary_tables;      /* each layer has its own cosines and sines */
   double   launches_per_op;    /* kernels that are launched for each that is listed, where what collectives of tensor parallelism have read comes back to the
                                   allocator as soon as the GPU, not the host, is done with it (record_stream()); 0: as the host frees it */
+  gboolean model_groups;       /* communicators of all ranks, and of a model's, beside those of layers */
   gboolean pooled_workspaces;  /* those of products alone are (as the device has them) */
 } ScFramework;
 

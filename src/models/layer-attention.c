@@ -179,6 +179,8 @@ sc_pass_core_forward (Pass *p, gboolean repeated)
     sc_pass_temp (p, -output);
 }
 
+#define FLASH_ROWS_APART 128.0 /* of sequences in what flash attention's backward adds up (flash_api.cpp) */
+
 /* d(attention output), a temporary that it frees, to dQ, dK, dV, which are temporaries left behind. */
 void
 sc_pass_core_backward (Pass *p)
@@ -186,14 +188,15 @@ sc_pass_core_backward (Pass *p)
   const guint s = p->shape->seq, d = p->model->head_dim, d_v = (guint) (p->o / p->heads);
   const double output = p->e * p->o * p->t;
   const double queries = p->e * p->q * p->t, keys = p->e * p->kv * p->t, values = p->e * p->v * p->t;
+  const double sum = 4 * p->q * (p->t + (p->fw->varlen_flash ? FLASH_ROWS_APART * p->plan->micro_batch : 0));
   if (p->plan->attention == SC_ATTENTION_FLASH)
     {
       sc_pass_temp (p, queries);
       sc_pass_temp (p, keys);
       sc_pass_temp (p, values);
-      sc_pass_temp (p, 4 * p->q * p->t); /* dQ adds up in fp32 beside the result */
+      sc_pass_temp (p, sum); /* dQ adds up in fp32 beside the result */
       flash_backward (p);
-      sc_pass_temp (p, -4 * p->q * p->t);
+      sc_pass_temp (p, -sum);
       sc_pass_spent (p, FLASH_LSE);
       sc_pass_spent_on_weights (p, PROJ_IN);
     }
@@ -265,8 +268,8 @@ qk_norm_sums (Pass *p, const char *name)
     sc_pass_collective (p, SC_ITEM_COLLECTIVE, SC_COMM_TP, SC_COLL_ALL_REDUCE, name, 2 * 4 * p->t);
 }
 
-/* Copies of the product's output: with its rows in another order, of which Q is rotated into a tensor of its own, while K and V are put side by side, copied
- * once more, and rotated where they are. */
+/* Copies of the product's output with its rows in another order: one of all, of which Q is a view, or, with fewer keys than queries, one of each.  Q is rotated
+ * where it is; K and V are put side by side, copied once more, and rotated there. */
 static gboolean
 copies_qkv (const Pass *p)
 {
@@ -276,19 +279,21 @@ copies_qkv (const Pass *p)
 static void
 copied_forward (Pass *p)
 {
-  const double all = p->e * (p->q + 2 * p->kv) * p->t, pair = p->e * 2 * p->kv * p->t;
+  const double all = p->e * (p->q + 2 * p->kv) * p->t, pair = p->e * 2 * p->kv * p->t, apart = p->heads > p->kv_heads ? p->e * p->kv * p->t : 0;
   sc_pass_temp (p, all);
   sc_pass_column_forward (p, &linear_qkv, p->q + 2 * p->kv);
   sc_pass_used (p, NORM1_OUT);
-  sc_pass_temp (p, all);
+  sc_pass_born (p, QK);
+  for (guint i = 0; i < 2; i++)
+    sc_pass_temp (p, apart);
   sc_pass_temp (p, pair);
   sc_pass_born (p, V);
   sc_pass_temp (p, -pair);
-  sc_pass_born (p, QK);
   if (p->kv_heads > 1 && p->kv_heads < p->heads)
     sc_pass_operation (p, "query copy", SC_OP_COPY, 2 * p->e * p->q * p->t, 0);
   rotary (p);
-  sc_pass_temp (p, -all);
+  for (guint i = 0; i < 2; i++)
+    sc_pass_temp (p, -apart);
   sc_pass_core_forward (p, FALSE);
   sc_pass_used (p, QK);
   sc_pass_used (p, V);
@@ -304,13 +309,13 @@ copied_backward (Pass *p)
   sc_pass_temp (p, 2 * keys);
   sc_pass_temp (p, -keys);
   sc_pass_temp (p, -keys);
-  sc_pass_temp (p, queries);
   rotary (p);
-  sc_pass_temp (p, -queries);
   sc_pass_temp (p, all);
   sc_pass_operation (p, "qkv gradient concatenate", SC_OP_COPY, 2 * all, 0);
   sc_pass_temp (p, -queries);
   sc_pass_temp (p, -2 * keys);
+  if (p->heads > p->kv_heads)
+    return;
   sc_pass_temp (p, all); /* in the order of rows again */
   sc_pass_temp (p, -all);
 }

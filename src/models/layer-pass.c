@@ -197,8 +197,8 @@ sc_pass_tensor_bytes (const Pass *p, Tensor tensor)
       return sc_pass_kept_bytes (p) * mla->kv_lora_rank * p->t_sp;
     case QK_NORM_IN:
       return p->model->qk_norm ? p->e * (p->q + p->kv) * p->t : 0;
-    case QK: /* or Q alone, where ... */
-      return p->e * (p->q + (pairs_keys (p) ? 0 : p->kv)) * p->t;
+    case QK: /* or Q alone, or the copy of all that it is a view of, where ... */
+      return p->e * (p->q + (!pairs_keys (p) ? p->kv : p->heads == p->kv_heads ? 2 * p->kv : 0)) * p->t;
     case V: /* ... K and V are one */
       return p->e * (p->v + (pairs_keys (p) ? p->kv : 0)) * p->t;
     case SOFTMAX_OUT:

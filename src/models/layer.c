@@ -88,7 +88,8 @@ sequential_body (Pass *p, gboolean to_end)
   sc_pass_born (p, NORM2_IN);
   sc_pass_residual_forward (p);
   sc_pass_used (p, NORM1_IN);
-  sc_pass_temp (p, -sc_pass_rows_bytes (p));
+  if (!p->fw->names_output)
+    sc_pass_temp (p, -sc_pass_rows_bytes (p));
 
   second_norm (p);
   if (p->ops)
@@ -105,6 +106,8 @@ sequential_body (Pass *p, gboolean to_end)
     }
   sc_pass_used (p, NORM2_IN);
   if (to_end)
+    sc_pass_temp (p, -sc_pass_rows_bytes (p));
+  if (p->fw->names_output)
     sc_pass_temp (p, -sc_pass_rows_bytes (p));
 }
 

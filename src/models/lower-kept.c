@@ -2,6 +2,7 @@
 /* lower-kept.c - what libraries keep for the whole run beside the model's states: placeholders of gradients, workspaces, the buffer of
  * gathered inputs; and the states themselves, tensor by tensor (data of framework.c). */
 #include "models/lower-parts.h"
+#include <math.h>
 #include <string.h>
 
 /* A linear layer's weights, as the products of a forward have them. */
@@ -131,7 +132,7 @@ list_tensors (const Lower *l, double params, double expert_params, GArray *dense
         g_array_append_val (dense, table);
       for (guint i = first; i < first + l->in->sizes->layers[j]; i++)
         add_tensors (items->layers[items->kinds->of_layer[i]].pass[SC_PASS_FORWARD], dense, experts);
-      if (j == l->in->sizes->n_virtual - 1)
+      if (j == l->in->sizes->n_virtual - 1 && !(j == 0 && w->model.tied_embeddings))
         add_tensors (items->head.pass[SC_PASS_FORWARD], dense, experts);
     }
   for (guint i = 0; i < dense->len; i++)
@@ -176,6 +177,20 @@ add_shard (const GArray *tensors, guint ranks, double bytes, GArray *parts)
     }
 }
 
+/* Weights are made one by one and stay; gradients and fp32 copies are a buffer each, the latter of a part of every weight.  Moments come with the first step, the
+ * two of a weight behind one another: they take what its activations have left, so that the second step's find it in pieces. */
+static void
+put_states_beside_buffers (Lower *l, const GArray *tensors, double params, ScStateBytes each)
+{
+  const double ranks = l->sharding->optimizer ? sc_plan_shard_ranks (l->plan) : 1, moments = each.optimizer * ranks - 4;
+  for (guint i = 0; i < tensors->len; i++)
+    sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_WEIGHTS, g_array_index (tensors, double, i) * each.weights, "weights");
+  sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_GRADS, params * each.grads, "gradients");
+  sc_lower_put_state (l, SC_TAPE_STATE, SC_MEM_OPTIMIZER, params / ranks * 4, "weights in fp32");
+  for (guint i = 0; i < 2 * tensors->len; i++)
+    sc_lower_put_state (l, SC_TAPE_LAZY, SC_MEM_OPTIMIZER, ceil (g_array_index (tensors, double, i / 2) / ranks) * moments / 2, "optimizer states");
+}
+
 /* Weights are made one by one, then, where the optimizer is shared out, copied into a buffer, and let go behind that of their gradients; behind that fp32
  * copies of what the rank owns.  Moments come with the first step. (Megatron-LM core/distributed/param_and_grad_buffer.py, core/optimizer/distrib_optimizer.py) */
 gboolean
@@ -188,6 +203,11 @@ sc_lower_put_states_by_tensor (Lower *l, ScStateBytes each, ScStateBytes expert)
   g_autoptr (GArray) dense = doubles (), experts = doubles (), made = doubles (), copies = doubles (), moments = doubles (), weights = doubles (), grads = doubles ();
   const double params = (double) l->in->sizes->params[l->at.pp], expert_params = (double) l->in->sizes->experts[l->at.pp];
   list_tensors (l, params, expert_params, dense, experts);
+  if (fw->flat_copies && experts->len == 0)
+    {
+      put_states_beside_buffers (l, dense, params, each);
+      return TRUE;
+    }
   add_sizes (dense, each.weights, made);
   add_sizes (experts, expert.weights, made);
   const double of[2][2] = { { params * each.weights, expert_params * expert.weights }, { params * each.grads, expert_params * expert.grads } };

@@ -364,6 +364,70 @@ make_orders (Lower *l)
   l->actions = row->exchanges && l->orders->vocab == SC_VOCAB_ENDS ? NULL : sc_orders_actions (l->orders, NULL);
 }
 
+/* ---- how far the host is ahead ---- */
+
+/* What a stage does for one micro-batch. */
+typedef struct
+{
+  double gpu_ps, host_ps;
+  guint  ops;
+} SlotLoad;
+
+static void
+add_load (Lower *l, const Priced *priced, SlotLoad *load)
+{
+  load->gpu_ps += pass_ps (l, priced);
+  for (guint i = 0; i < priced->n; i++) /* started beside a product, of which the next one needs all */
+    if (priced->items[i].kind == SC_ITEM_COLLECTIVE_START)
+      load->gpu_ps += sc_lower_alone_ps (l, sc_lower_item_call (l, &priced->items[i]));
+  for (guint i = 0; i < priced->n; i++)
+    {
+      const PricedItem *const item = &priced->items[i];
+      const gboolean op = item->kind == SC_ITEM_KERNEL || item->kind == SC_ITEM_COLLECTIVE || item->kind == SC_ITEM_COLLECTIVE_START;
+      load->host_ps += op ? (double) sc_time_from_s (1e-9 * item->issue_ns) : 0;
+      load->ops += op ? 1 : 0;
+    }
+}
+
+static SlotLoad
+stage_load (Lower *l)
+{
+  static const ScPass passes[] = { SC_PASS_FORWARD, SC_PASS_BACKWARD };
+  const ScStageSizes *const sizes = l->in->sizes;
+  SlotLoad load = { 0 };
+  for (guint chunk = 0; chunk < sc_plan_chunks (l->plan); chunk++)
+    for (guint i = 0; i < G_N_ELEMENTS (passes); i++)
+      {
+        const guint j = sc_plan_stage (l->plan, l->at.pp, chunk), first = sc_stage_first_layer (sizes, j);
+        for (guint layer = first; layer < first + sizes->layers[j]; layer++)
+          add_load (l, sc_lower_layer_price (l, layer, passes[i]), &load);
+        if (j == 0)
+          add_load (l, &l->price->embedding[passes[i]], &load);
+        if (j == sizes->n_virtual - 1)
+          add_load (l, &l->price->head[passes[i]], &load);
+      }
+  return load;
+}
+
+/* How many kernels CUDA takes from a host before it has it wait. */
+#define LAUNCH_QUEUE 1024
+
+/* Ops that the host of a rank has issued before its GPU has done them, at most: of a tensor-parallel group, whose calls matter.  Where the GPU takes longer than
+ * the host, as many as CUDA takes.  Else the GPU keeps up, unless it waits for others: in a pipeline whose ranks send a gradient behind the
+ * activation that they receive for the forward after it (src/nanotron/parallel/pipeline_parallel/state.py: run_communication), stage s of p is p - s - 2 slots behind its host. */
+static guint
+host_lead (Lower *l)
+{
+  const double launches = l->in->workload->framework->launches_per_op;
+  if (launches == 0 || l->plan->tp == 1)
+    return 0;
+  const guint most = (guint) (LAUNCH_QUEUE / launches), behind = l->plan->pp > l->at.pp + 2u ? l->plan->pp - l->at.pp - 2u : 0;
+  if (l->plan->pp == 1)
+    return most;
+  const SlotLoad load = stage_load (l);
+  return load.gpu_ps >= load.host_ps ? most : MIN (most, load.ops * behind / 2);
+}
+
 static void
 lower_class (Lower *l, guint32 class_id, GPtrArray *tapes)
 {
@@ -387,6 +451,8 @@ lower_class (Lower *l, guint32 class_id, GPtrArray *tapes)
       g_array_set_size (l->delays, 0);
     }
   sc_program_add_actor (l->p, SC_N_STREAMS, l->plan->one_queue);
+  if (l->tape != NULL)
+    l->tape->ahead = host_lead (l);
   put_states (l);
   sc_lower_tape_mark (l, SC_TAPE_MARK);
   sc_lower_data_begin (l);

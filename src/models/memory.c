@@ -238,6 +238,23 @@ sc_memory_nccl (const ScLayout *layout, const ScFabric *fabric, guint32 rank)
   return buffers * NCCL_CHANNEL_BYTES;
 }
 
+/* nanotron's ParallelContext makes groups of all ranks, on which it waits and broadcasts, and of a model's (src/nanotron/parallel/context.py), over which norms are summed. */
+static guint64
+nccl_model_groups (const ScPlan *p, const ScFabric *fabric, guint32 rank, const ScLibrary *library)
+{
+  const guint32 node = fabric->gpus[rank].node, ranks[] = { p->gpus, p->tp * p->pp };
+  guint32 inside = 0; /* ranks of this node's domain */
+  for (guint32 i = 0; i < fabric->n_gpus; i++)
+    inside += fabric->domain[fabric->gpus[i].node] == fabric->domain[node] ? 1 : 0;
+  guint64 buffers = 0;
+  for (guint i = 0; i < G_N_ELEMENTS (ranks); i++)
+    {
+      const ScComm group = { .kind = SC_COMM_DP, .n = ranks[i] };
+      buffers += ranks[i] > 1 ? nccl_buffers (&group, ranks[i] <= inside, library) : 0;
+    }
+  return buffers;
+}
+
 /* PipelineParallelGrid (deepspeed/runtime/pipe/topology.py) makes groups of its own: of the tensor-parallel ranks ("slice", to part boundary
  * tensors), of a pipeline's, and of a model's, which agree on overflows and norms. */
 guint64
@@ -249,6 +266,7 @@ sc_memory_nccl_grid (const ScWorkload *workload, const ScFabric *fabric, guint32
   guint64 buffers = 0;
   for (guint i = 0; i < (workload->framework->pipeline_engine && p->pp > 1 ? G_N_ELEMENTS (groups) : 0); i++)
     buffers += groups[i].n > 1 ? nccl_buffers (&groups[i], groups[i].kind == SC_COMM_TP, &library) : 0;
+  buffers += workload->framework->model_groups ? nccl_model_groups (p, fabric, rank, &library) : 0;
   return buffers * NCCL_CHANNEL_BYTES;
 }
 

@@ -9,7 +9,6 @@ typedef struct
   ScTape *tape;
   ScTapePeak peak;
   guint64 least;       /* bytes that the allocator may have, on the fullest of its ranks */
-  guint ahead;         /* ops that its host is ahead of the GPU */
   guint64 outside;     /* on that rank, outside of the allocator */
   ScTapePlay *play;    /* NULL: not played */
   guint class_id;      /* whose program the tape goes with */
@@ -121,27 +120,6 @@ around (const ScClassSummary *c)
   return c->context_bytes + c->workspace_bytes + c->nccl_bytes;
 }
 
-/* How many kernels CUDA takes from a host before it has it wait. */
-#define LAUNCH_QUEUE 1024
-
-/* Ops that the host of @rank is ahead of its GPU, where it matters: as many as it may.  In the Ultra-Scale Playbook's sweep it is not where a TP group
- * spans nodes, whose layers take the same time whatever their size, and not in pipelines with one sequence in a micro-batch: reserved memory of these rows
- * has no room for what would wait (assumed for others). */
-static guint
-ops_ahead (const ScLowerInput *in, guint32 rank)
-{
-  const double launches = in->workload->framework->launches_per_op;
-  const guint32 tp = sc_layout_comm_of (in->layout, rank, SC_COMM_TP, FALSE);
-  if (tp == SC_NONE || launches == 0 || (in->workload->plan.pp > 1 && in->workload->plan.micro_batch == 1))
-    return 0;
-  const ScComm *const c = &in->layout->comms[tp];
-  const guint32 *const m = in->layout->members + c->first;
-  for (guint i = 1; i < c->n; i++)
-    if (in->fabric->domain[in->fabric->gpus[m[i]].node] != in->fabric->domain[in->fabric->gpus[m[0]].node])
-      return 0;
-  return (guint) (LAUNCH_QUEUE / launches);
-}
-
 static void
 add_class (ScSummary *s, const ScLowerInput *in, const ScRepeat *repeat, guint k, Stage *stages)
 {
@@ -158,7 +136,6 @@ add_class (ScSummary *s, const ScLowerInput *in, const ScRepeat *repeat, guint k
   if (z->tape == NULL)
     {
       z->tape = g_ptr_array_index (s->tapes, c->stage);
-      z->ahead = ops_ahead (in, c->representative);
       z->class_id = k;
       find_peak (s, repeat, z);
     }
@@ -174,7 +151,7 @@ play_stage (const ScSummary *s, const ScRepeat *repeat, Stage *z, gboolean all)
   if (repeat != NULL)
     sc_tape_repeat (z->tape, repeat->classes[z->class_id].begin.entry, repeat->classes[z->class_id].end.entry, repeat->times, repeat->microbatches);
 
-  const ScPlayOptions options = { .allocator = { .capacity = z->least, .expandable = s->workload->plan.expandable_segments }, .ahead = z->ahead, .curve = all, .live = all };
+  const ScPlayOptions options = { .allocator = { .capacity = z->least, .expandable = s->workload->plan.expandable_segments }, .ahead = z->tape->ahead, .curve = all, .live = all };
   z->play = sc_tape_play (z->tape, &options);
 }
 
@@ -232,7 +209,9 @@ finish_class (const ScSummary *s, ScClassSummary *c, const Stage *z, const Stage
   c->peak_time = z->time;
   c->peak_op = g_strdup (z->op);
   c->peak_reserved_bytes = reserved_by (z, fullest);
+  c->step_reserved_bytes = z->play != NULL && !z->play->out_of_memory ? z->play->step_reserved : c->peak_reserved_bytes;
   c->reserved_played = z->play != NULL;
+  c->n_early_retries = z->play != NULL ? (guint) z->play->n_early_retries : 0;
   c->n_retries = z->play != NULL ? z->play->n_retries : 0;
   c->peak_device_bytes = c->peak_reserved_bytes + around (c);
   c->verdict = sc_memory_verdict (c->peak_device_bytes, c->capacity_bytes, s->memory_margin);

@@ -32,6 +32,8 @@ typedef struct
   ScTime  begin, end;            /* its first op, if the step does not begin for all at once (plan.post_validation), else 0; its last op */
   ScTime  time[SC_N_TIMES];      /* parts of the step; sum == step */
   guint64 params;                /* parameters held (after TP, PP) */
+  guint n_early_retries;         /* of n_retries those before the first step's optimizer */
+  guint64 step_reserved_bytes;   /* most that the allocator holds in a step that is not the first */
   guint64 late_allocated_bytes;  /* most that is allocated from the end of the last pass on */
   guint64 peak_allocated_bytes, peak_reserved_bytes, peak_device_bytes;
   guint64 capacity_bytes;

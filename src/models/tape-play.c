@@ -352,6 +352,8 @@ play_entry (Play *p, const ScTapeEntry *e)
     case SC_TAPE_STATE:
       return p->step > 0 || play_tensor (p, e);
     case SC_TAPE_OPTIMIZER:
+      if (p->step == 0)
+        p->ret->n_early_retries = sc_allocator_stats (p->allocator).n_retries;
       return p->step > 0 || play_births (p, SC_TAPE_LAZY);
     case SC_TAPE_LAZY:
     case SC_TAPE_LATE:
@@ -488,6 +490,7 @@ play_step (Play *p)
     }
   give_sent (p, TRUE); /* the loss is read */
   p->ret->reserved[p->step] = sc_allocator_stats (p->allocator).peak_reserved;
+  p->ret->step_reserved = sc_allocator_peak_reserved (p->allocator);
   return TRUE;
 }
 

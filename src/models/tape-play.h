@@ -37,9 +37,11 @@ typedef struct
 {
   guint64 allocated[2];     /* peak of each step: bytes of tensors, as they were asked for ... */
   guint64 reserved[2];      /* ... and of all segments so far, at the end of it */
+  guint64 step_reserved;    /* most of all segments in the second step alone: less, where the first one gave cached ones back */
   guint64 reserved_at_peak; /* when the second step's tensors peak */
   guint64 rounded;          /* peak of allocated blocks over both steps: tensors rounded up to 512 bytes */
   guint64 n_retries;        /* times that cached segments were given back for want of memory */
+  guint64 n_early_retries;  /* ... before the first step's optimizer */
   gboolean out_of_memory;   /* the options' capacity did not do */
   guint32 failed;           /* ... and the tape's entry where */
   guint   n_loose;          /* frees that no tensor matched in kind and size */

@@ -44,6 +44,7 @@ typedef struct
                          in the same list; SC_TAPE_OUTSIDE: it lives beyond it */
   GHashTable *known;  /* list -> index + 1 */
   gboolean    begun;  /* behind the first mark */
+  guint       ahead;  /* ops that the host is ahead of the GPU in what follows, at most */
 } ScTape;
 
 ScTape *sc_tape_new (void);
