@@ -45,6 +45,10 @@ check_options (const SearchOptions *o, GError **error)
   for (char **name = o->schedules; name != NULL && *name != NULL; name++)
     if (sc_schedule_find (*name) == NULL || strcmp (*name, "csv") == 0)
       return sc_cmd_fail_usage ("search", error, "--schedule: found \"%s\", expected one that stepcast list schedules has, but csv", *name);
+  for (char **name = o->schedules; name != NULL && *name != NULL; name++)
+    for (char **before = o->schedules; before < name; before++)
+      if (strcmp (*before, *name) == 0)
+        return sc_cmd_fail_usage ("search", error, "--schedule: found %s twice", *name);
   if (o->top < 1 || o->top > MOST_TOP)
     return sc_cmd_fail_usage ("search", error, "--top: found %d, expected 1 to %d", o->top, MOST_TOP);
   return TRUE;

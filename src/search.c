@@ -2,6 +2,7 @@
 /* search.c - the space of plans, what prunes it, and the best of what is left. */
 #include "search.h"
 #include "models/memory.h"
+#include "models/schedule.h"
 #include "models/sharding.h"
 #include "ordered.h"
 #include "override.h"
@@ -63,6 +64,13 @@ gpus_of_node (const ScTopology *topology)
   return MAX (sc_topology_node_type (topology, topology->first_node)->gpus, 1);
 }
 
+/* Schedule @order of a plan with @chunks, or the one that it has by default. */
+static const char *
+schedule_name (const ScSearchInput *in, guint order, guint chunks)
+{
+  return order > 0 ? in->schedules[order - 1] : chunks > 1 ? sc_schedule_interleaved.name : sc_schedule_1f1b.name;
+}
+
 static guint
 count (const char *const *names)
 {
@@ -91,7 +99,8 @@ add_rest (const ScSearchInput *in, ScSearchPlan plan, guint dp, GArray *space)
               plan.recompute = (guint8) r;
               plan.sequence_parallel = sp == 0 && plan.tp > 1;
               plan.schedule = (guint8) order;
-              if (s == 0 || dp * plan.cp > 1)
+              const gboolean again = order > 0 && strcmp (schedule_name (in, order, plan.vpp), schedule_name (in, 0, plan.vpp)) == 0;
+              if ((s == 0 || dp * plan.cp > 1) && !again)
                 g_array_append_val (space, plan);
             }
 }
@@ -186,7 +195,9 @@ set_of (const ScSearchInput *in, const ScSearchPlan *plan)
     put (set, "plan.%s=null", *key);
   if (plan->schedule > 0)
     put (set, "plan.schedule=%s", in->schedules[plan->schedule - 1]);
-  if (plan->vpp == 1 && own->overlap_p2p)
+  if (plan->pp == 1 && own->post_validation)
+    put (set, "plan.post_validation=null");
+  if (plan->vpp == 1 && own->overlap_p2p && sc_schedule_find (schedule_name (in, plan->schedule, 1))->exchanges)
     put (set, "plan.overlap_p2p=null");
   if (!plan->sequence_parallel && own->tp_overlap)
     put (set, "plan.tp_overlap=null");

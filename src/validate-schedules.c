@@ -139,7 +139,7 @@ bubble_of (const ScWorkload *workload, const cJSON *plan, const ScScheduleRun *r
     each[i] = times[i / n] / v;
   g_autoptr (ScStepItems) items = sc_step_items_new (workload);
   const ScScheduleCosts costs = { .forward = each, .input = each + n, .weight = each + 2 * n, .latency = sc_row_number_at (profile, "transfer", 0),
-                                  .held = sc_step_items_held (items) };
+                                  .held = sc_step_items_held (items, 0) };
   g_autoptr (ScOrders) orders = sc_orders_new (schedule, &shape, &costs, NULL);
   return 1 - run->microbatches * (times[0] + times[1] + times[2]) / sc_orders_span (orders, &costs);
 }

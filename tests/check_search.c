@@ -114,11 +114,8 @@ int
 main (void)
 {
   Suite *const suite = suite_create ("search");
-  TCase *const tcase = tcase_create ("search");
-  tcase_set_timeout (tcase, 120);
   tcase_add_loop_test (slow (suite), bounds_hide_none_of_the_best, 0, G_N_ELEMENTS (spaces));
   tcase_add_test (heavy (suite), the_workload_of_the_best_is_a_file);
-  suite_add_tcase (suite, tcase);
   SRunner *const runner = srunner_create (suite);
   srunner_run_all (runner, CK_NORMAL);
   const int failed = srunner_ntests_failed (runner);

@@ -93,6 +93,7 @@ bound_step (const Parts *p, gboolean whole)
   const ScPlan *const plan = &p->workload->plan;
   const double m = sc_workload_microbatches (p->workload);
   g_autofree double *forward = g_new (double, p->sizes->n_virtual), *backward = g_new (double, p->sizes->n_virtual);
+  const gboolean staggered = plan->post_validation; /* the next step's ranks begin as they have done this one's */
   double most = 0, before = 0, behind = 0;
   stage_times (p, forward, backward);
   if (p->placement == SC_PLACE_BOTH) /* each stage lives twice, for half of the micro-batches: the mean is a bound */
@@ -109,7 +110,7 @@ bound_step (const Parts *p, gboolean whole)
           const guint s = sc_placement_stage (p->placement, plan->pp, r, c);
           own += m * (forward[s] + backward[s]);
         }
-      most = MAX (most, own + before + behind);
+      most = MAX (most, own + (staggered ? 0 : before + behind));
       before += forward[r];
       behind += whole ? backward[r] : 0;
     }
@@ -136,7 +137,9 @@ activations (const Parts *p, const ScSchedule *row, guint rank)
   const ScScheduleShape shape = sc_workload_schedule_shape (p->workload);
   const gboolean whole = row == &sc_schedule_1f1b || row == &sc_schedule_interleaved || row == &sc_schedule_none || row == &sc_schedule_gpipe;
   const guint n = p->orders != NULL ? sc_orders_in_flight (p->orders, rank) : row->in_flight != NULL && row->placement != SC_PLACE_BOTH ? row->in_flight (&shape, rank) : 1;
-  const double held = whole ? 1 : MIN (sc_step_items_held (p->items), 1);
+  double held = 1;
+  for (guint k = 0; k < p->items->kinds->n && !whole; k++)
+    held = MIN (held, sc_step_items_held (p->items, k));
   double least = saved_bytes (p, sc_placement_stage (p->placement, plan->pp, rank, 0));
   for (guint c = 1; c < plan->vpp; c++)
     least = MIN (least, saved_bytes (p, sc_placement_stage (p->placement, plan->pp, rank, c)));

@@ -143,7 +143,7 @@ lower_once (Plan *p, const ScForecastOptions *options, ScDetail detail, gboolean
   g_clear_pointer (&p->lowered, sc_lowered_free);
   const ScFolded folded = sc_forecast_context_fold (p->context, p->fabric, p->layout, p->needs, p->colour, options->class_budget, options->unfolded);
   p->input = (ScLowerInput) { .workload = &p->simulated, .fabric = p->fabric, .layout = p->layout, .loads = folded.loads, .fold = folded.fold,
-                              .items = p->items, .sizes = p->sizes, .detail = detail, .costs = sc_forecast_context_costs (p->context),
+                              .items = p->items, .sizes = p->sizes, .detail = detail, .metered = options->links, .costs = sc_forecast_context_costs (p->context),
                               .apart = options->apart, .marks = marks, .tapes_only = tapes_only };
   if (!check_size (&p->input, error))
     return FALSE;
@@ -238,14 +238,25 @@ sc_forecast_memory (const ScTopology *topology, const ScWorkload *workload, cons
   return sc_summarise_space (&p.input, p.lowered, margin_of (options), options->memory);
 }
 
-/* Do passes take the same in each micro-batch, in an order that is known before? */
+/* Do passes take the same in each micro-batch, in an order that is known before, and does the step last as long as they do? */
 static gboolean
 is_even (const ScWorkload *workload)
 {
   const ScPlan *const p = &workload->plan;
   const ScSchedule *const row = sc_schedule_find (p->schedule);
   return p->profile.n == 0 && p->n_microbatch_factors == 0 && workload->documents == NULL && p->partial_microbatches == 0 && row->orders == NULL
-         && row->placement != SC_PLACE_BOTH && p->vocab_parallel == SC_VOCAB_ENDS;
+         && row->placement != SC_PLACE_BOTH && p->vocab_parallel == SC_VOCAB_ENDS && !p->post_validation;
+}
+
+/* Are all-to-alls of experts run beside the pass that a slot is paired with, so that two passes take less than both? */
+static gboolean
+overlaps_pairs (const ScOrders *orders, const ScPlan *plan)
+{
+  for (guint rank = 0; rank < orders->p && plan->ep > 1; rank++)
+    for (guint i = 0; i < orders->ranks[rank]->len; i++)
+      if (g_array_index (orders->ranks[rank], ScSlot, i).paired)
+        return TRUE;
+  return FALSE;
 }
 
 static double
@@ -267,6 +278,8 @@ replay_least (Plan *p, const ScForecastOptions *options)
     }
   const ScScheduleShape shape = sc_workload_schedule_shape (&p->simulated);
   g_autoptr (ScOrders) orders = sc_orders_new (sc_schedule_find (p->simulated.plan.schedule), &shape, NULL, p->simulated.plan.schedule_table);
+  if (overlaps_pairs (orders, &p->simulated.plan))
+    return 0;
   const gboolean split = sc_orders_split (orders);
   for (guint i = 0; i < n; i++) /* a replay takes the sum for a whole one: orders that have both must not be charged too much for it */
     {

@@ -45,7 +45,8 @@ ScSummary *sc_forecast_memory (const ScTopology *topology, const ScWorkload *wor
 
 /* Seconds that the step lasts at least: the plan's schedule, replayed (sc_orders_replay()) with kernels at full rate, collectives inside passes and messages alone on
  * their links, and nothing else.  Sharing of links and GPUs, hosts, data parallelism and the optimizer only add to it, so it is a bound, and a near one, at
- * a thousandth of the cost of a simulation.  0: no bound is known, since times differ between micro-batches, are not ours, or make the order.  Of @options
+ * a thousandth of the cost of a simulation.  0: no bound is known, since times differ between micro-batches, are not ours, or make the order, since steps are staggered
+ * (plan.post_validation), or since two passes are run beside one another.  Of @options
  * unfolded, class_budget and context count. */
 gboolean sc_forecast_least (const ScTopology *topology, const ScWorkload *workload, const ScForecastOptions *options, double *ret_step_s,
                             GError **error);

@@ -459,7 +459,7 @@ gboolean
 sc_lower_may_wait (const Lower *l, ScCommKind kind)
 {
   const guint32 comm = sc_layout_comm_of (l->in->layout, l->rank, kind, FALSE);
-  return (l->quiet ? l->may_wait_quiet : l->may_wait)[l->in->fold->family_of[comm]];
+  return l->in->metered || (l->quiet ? l->may_wait_quiet : l->may_wait)[l->in->fold->family_of[comm]];
 }
 
 /* Of a collective of a pass, over the group of its kind that this rank is in. */

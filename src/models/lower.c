@@ -356,7 +356,7 @@ make_orders (Lower *l)
       for (guint pass = 0; pass < 3; pass++)
         level_costs (costs + pass * n, n);
       const ScScheduleCosts known = { .forward = costs, .input = costs + n, .weight = costs + 2 * n, .latency = latency,
-                                      .held = sc_step_items_held (l->in->items) };
+                                      .held = sc_step_items_held (l->in->items, 0) };
       l->orders = sc_orders_new (row, &shape, &known, NULL);
     }
   if (l->plan->vocab_parallel != SC_VOCAB_ENDS && !sc_orders_add_vocabulary (l->orders, l->plan->vocab_parallel))

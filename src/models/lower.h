@@ -32,8 +32,8 @@ typedef struct
 
 ScStepItems *sc_step_items_new (const ScWorkload *workload);
 
-/* Share of a micro-batch's activations that input gradients leave to the weight gradients, in the layers of the first kind. */
-double       sc_step_items_held (const ScStepItems *items);
+/* Share of a micro-batch's activations that input gradients leave to the weight gradients, in layers of this kind. */
+double       sc_step_items_held (const ScStepItems *items, guint kind);
 /* Bytes that a layer of this kind saves for its backward. */
 double       sc_step_items_saved (const ScStepItems *items, guint kind);
 void         sc_step_items_free (ScStepItems *items);
@@ -74,6 +74,7 @@ typedef struct
   const ScStageSizes *sizes;
   guint  blocks; /* 0: collectives as loads; else (unfolded only) as single messages in this many blocks */
   ScDetail detail;
+  gboolean metered;   /* links are: no call is merged into the pass that waits for it */
   ScCostCache *costs; /* of kernels asked before; NULL: none is kept */
   gboolean apart;     /* every class has ops of its own (sc_program_share_ops()): more memory, nothing else; for tests */
   gboolean marks;     /* fill ScLowered.marks */

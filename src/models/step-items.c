@@ -117,10 +117,10 @@ sc_step_items_saved (const ScStepItems *s, guint kind)
 }
 
 double
-sc_step_items_held (const ScStepItems *s)
+sc_step_items_held (const ScStepItems *s, guint kind)
 {
-  const double saved = activations_of (s->layers[0].pass[SC_PASS_FORWARD]);
-  return saved > 0 ? CLAMP (1 + activations_of (s->layers[0].pass[SC_PASS_INPUT]) / saved, 0.01, 1) : 1;
+  const double saved = activations_of (s->layers[kind].pass[SC_PASS_FORWARD]);
+  return saved > 0 ? CLAMP (1 + activations_of (s->layers[kind].pass[SC_PASS_INPUT]) / saved, 0.01, 1) : 1;
 }
 
 static void
