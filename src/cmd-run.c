@@ -11,6 +11,8 @@
 #include "schedule-csv.h"
 #include "units.h"
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 typedef struct
 {
@@ -179,6 +181,26 @@ put (const char *path, const GString *text, GString *out, GError **error)
   return sc_write_file (path, text->str, text->len, error);
 }
 
+/* Columns of the terminal: what COLUMNS says, or the terminal itself; 0: neither does. */
+static guint
+terminal_width (void)
+{
+  const char *const columns = g_getenv ("COLUMNS");
+  guint64 n = 0;
+  struct winsize size;
+  if (columns != NULL && g_ascii_string_to_unsigned (columns, 10, 1, G_MAXUINT, &n, NULL))
+    return (guint) n;
+  return ioctl (STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/* NO_COLOR (no-color.org) and TERM=dumb say no. */
+static gboolean
+wants_colour (void)
+{
+  const char *const no = g_getenv ("NO_COLOR"), *const term = g_getenv ("TERM");
+  return (no == NULL || *no == '\0') && term != NULL && strcmp (term, "dumb") != 0;
+}
+
 static gboolean
 write_outputs (const RunOptions *options, const ScReport *report, const ScSummary *summary, GString *out,
                GError **error)
@@ -201,7 +223,10 @@ write_outputs (const RunOptions *options, const ScReport *report, const ScSummar
   if (options->timeline != NULL && g_str_has_suffix (options->timeline, ".svg"))
     sc_timeline_svg (summary, timeline);
   else if (options->timeline != NULL)
-    sc_timeline_draw (summary, timeline, SC_TIMELINE_WIDTH);
+    {
+      const gboolean terminal = is_stdout (options->timeline) && isatty (STDOUT_FILENO);
+      sc_timeline_draw (summary, timeline, terminal ? terminal_width () : SC_TIMELINE_WIDTH, terminal && wants_colour ());
+    }
   const ScTraceOptions how = { .ranks = options->ranks != NULL ? &g_array_index (options->ranks, guint32, 0) : NULL,
                                .n_ranks = options->ranks != NULL ? options->ranks->len : 0, .passes = options->trace_passes };
   if (options->trace != NULL && !sc_trace_write (summary, options->trace, &how, error))
@@ -230,7 +255,7 @@ run (const ScCommand *command, int argc, char **argv, GString *out, GError **err
     { "format", 'f', 0, G_OPTION_ARG_FILENAME, &options.format,
       "text or json; default: by the extension of --output, else text", "NAME" },
     { "output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output, "Write the report to this file", "FILE" },
-    { "timeline", 0, 0, G_OPTION_ARG_FILENAME, &options.timeline, "Draw the pipeline in ASCII, or as a picture where FILE ends in .svg; - for standard output",
+    { "timeline", 0, 0, G_OPTION_ARG_FILENAME, &options.timeline, "Draw the pipeline in ASCII, or as a picture where FILE ends in .svg; - for standard output, in a terminal of its width and in colour (NO_COLOR: not)",
       "FILE" },
     { "trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "Write a Chrome trace, for Perfetto; .gz is compressed; where the name has %r, a file for each rank", "FILE" },
     { "trace-ranks", 0, 0, G_OPTION_ARG_STRING, &options.trace_ranks, "Ranks that the trace has: 0-15,64; default: the first of each class of ranks", "LIST" },

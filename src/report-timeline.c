@@ -26,20 +26,22 @@ typedef enum
   N_INKS
 } Ink;
 
+/* Colours of ECMA-48 terminals: blue, vermilion and green of Okabe and Ito's palette, which colour-blind readers tell apart, as near as 256 colours have them. */
 static const struct
 {
   char        fill;
   const char *meaning;
+  const char *colour;
 } inks[N_INKS] = {
-  [INK_FORWARD] = { '-', "forward" },
-  [INK_BACKWARD] = { '=', "backward" },
-  [INK_WEIGHT] = { '%', "weight gradients" },
-  [INK_RECOMPUTE] = { '+', "recompute" },
-  [INK_OPTIMIZER] = { '#', "optimizer" },
-  [INK_COMM] = { '~', "exposed communication" },
-  [INK_BUBBLE] = { '.', "bubble" },
-  [INK_LATE] = { ':', "late peer" },
-  [INK_HOST] = { '_', "host" },
+  [INK_FORWARD] = { '-', "forward", "97;48;5;25" },
+  [INK_BACKWARD] = { '=', "backward", "97;48;5;166" },
+  [INK_WEIGHT] = { '%', "weight gradients", "97;48;5;29" },
+  [INK_RECOMPUTE] = { '+', "recompute", "30;48;5;216" },
+  [INK_OPTIMIZER] = { '#', "optimizer", "97;48;5;240" },
+  [INK_COMM] = { '~', "exposed communication", "30;48;5;178" },
+  [INK_BUBBLE] = { '.', "bubble", "2" },
+  [INK_LATE] = { ':', "late peer", "2" },
+  [INK_HOST] = { '_', "host", "2" },
 };
 
 #define NO_BLOCK G_MAXUINT
@@ -182,7 +184,7 @@ mark (gboolean *used, Ink ink)
 
 /* The row with numbered blocks into @text, the chunks of the blocks into @chunks: [n_cells] characters each. */
 static void
-row_draw_blocks (const Row *row, guint n_cells, char *text, char *chunks, gboolean *used)
+row_draw_blocks (const Row *row, guint n_cells, char *text, guint8 *ink_at, char *chunks, gboolean *used)
 {
   for (guint i = 0; i < n_cells;)
     {
@@ -192,6 +194,7 @@ row_draw_blocks (const Row *row, guint n_cells, char *text, char *chunks, gboole
           const Ink ink = cell_ink (cell, INK_FORWARD);
           mark (used, ink);
           text[i] = inks[ink].fill;
+          ink_at[i] = (guint8) ink;
           chunks[i++] = ' ';
           continue;
         }
@@ -204,6 +207,7 @@ row_draw_blocks (const Row *row, guint n_cells, char *text, char *chunks, gboole
             ink = (Ink) block->pass;
           mark (used, ink);
           text[end] = inks[ink].fill;
+          ink_at[end] = (guint8) ink;
           chunks[end++] = ' ';
         }
       /* The whole number where some fill is left behind it, else the last digit; one cell of backward keeps its fill,
@@ -219,7 +223,7 @@ row_draw_blocks (const Row *row, guint n_cells, char *text, char *chunks, gboole
 
 /* The row where blocks are narrower than cells. */
 static void
-row_draw_density (const Row *row, ScTime cell_time, guint n_cells, char *text, gboolean *used)
+row_draw_density (const Row *row, ScTime cell_time, guint n_cells, char *text, guint8 *ink_at, gboolean *used)
 {
   for (guint i = 0; i < n_cells; i++)
     {
@@ -233,14 +237,30 @@ row_draw_density (const Row *row, ScTime cell_time, guint n_cells, char *text, g
           const Ink ink = cell_ink (cell, idles ? INK_BUBBLE : INK_OPTIMIZER);
           mark (used, ink);
           text[i] = inks[ink].fill;
+          ink_at[i] = (guint8) ink;
           continue;
         }
       const gboolean weights = 2 * cell->time[INK_WEIGHT] > busy;
       const char c = 10 * forward < busy ? (weights ? 'w' : 'b') : 10 * backward < busy ? 'f' : 'x';
       if (c == 'w')
         mark (used, INK_WEIGHT);
+      ink_at[i] = c == 'f' ? INK_FORWARD : c == 'w' ? INK_WEIGHT : c == 'b' ? INK_BACKWARD : N_INKS; /* both: plain */
       text[i] = 5 * idle >= cell_time ? c : g_ascii_toupper (c);
     }
+}
+
+/* Cells, in colour where they change it. */
+static void
+put_cells (GString *out, const char *text, const guint8 *ink_at, guint n_cells, gboolean colour)
+{
+  for (guint i = 0; i < n_cells; i++)
+    {
+      if (colour && (i == 0 || ink_at[i] != ink_at[i - 1]))
+        g_string_append_printf (out, "\x1b[0%s%sm", ink_at[i] < N_INKS ? ";" : "", ink_at[i] < N_INKS ? inks[ink_at[i]].colour : "");
+      g_string_append_c (out, text[i]);
+    }
+  if (colour)
+    g_string_append (out, "\x1b[0m");
 }
 
 static int
@@ -357,7 +377,7 @@ draw_legend (const ScSummary *summary, GString *out, gboolean numbered, gboolean
 }
 
 void
-sc_timeline_draw (const ScSummary *summary, GString *out, guint width)
+sc_timeline_draw (const ScSummary *summary, GString *out, guint width, gboolean colour)
 {
   if (summary->trace->end <= 0 || summary->n_stages == 0)
     {
@@ -385,14 +405,17 @@ sc_timeline_draw (const ScSummary *summary, GString *out, guint width)
   const gboolean numbered = forward >= cell_time && (backward == 0 || backward >= 2 * cell_time);
 
   g_autofree char *text = g_new0 (char, n_cells + 1), *below = g_new0 (char, n_cells + 1);
+  g_autofree guint8 *ink_at = g_new0 (guint8, n_cells);
   for (guint i = 0; i < summary->n_stages; i++)
     {
       row_fill_cells (summary, &rows[i], n_cells);
       if (numbered)
-        row_draw_blocks (&rows[i], n_cells, text, below, used);
+        row_draw_blocks (&rows[i], n_cells, text, ink_at, below, used);
       else
-        row_draw_density (&rows[i], cell_time, n_cells, text, used);
-      g_string_append_printf (out, "stage %*u |%s|\n", digits, rows[i].stage, text);
+        row_draw_density (&rows[i], cell_time, n_cells, text, ink_at, used);
+      g_string_append_printf (out, "stage %*u |", digits, rows[i].stage);
+      put_cells (out, text, ink_at, n_cells, colour);
+      g_string_append (out, "|\n");
       if (numbered && chunks)
         g_string_append_printf (out, "%*s %s\n", label_width, "", g_strchomp (below));
       row_clear (&rows[i]);

@@ -8,8 +8,8 @@
 #define SC_TIMELINE_WIDTH_MAX 10000
 
 /* Appends one row per pipeline stage (its compute stream, of the class that finishes last), time from left to right
- * over @width columns in all (clamped to the limits above; 0: the default), a time axis and a legend. */
-void sc_timeline_draw (const ScSummary *summary, GString *out, guint width);
+ * over @width columns in all (clamped to the limits above; 0: the default), a time axis and a legend.  @colour: for a terminal. */
+void sc_timeline_draw (const ScSummary *summary, GString *out, guint width, gboolean colour);
 
 /* The same as an SVG: blocks with their numbers, what is waited for inside them, the other streams below each row. */
 void sc_timeline_svg (const ScSummary *summary, GString *out);

@@ -424,7 +424,7 @@ assert_drawing (guint row, guint width, const char *expected)
 {
   ScSummary *s = make (row);
   g_autoptr (GString) out = g_string_new (NULL);
-  sc_timeline_draw (s, out, width);
+  sc_timeline_draw (s, out, width, FALSE);
   ck_assert_str_eq (out->str, expected);
   fake_summary_free (s);
 }
@@ -480,7 +480,7 @@ START_TEST (a_timeline_marks_communication_and_the_optimizer)
 {
   ScSummary *s = make (COMM);
   g_autoptr (GString) out = g_string_new (NULL);
-  sc_timeline_draw (s, out, 0);
+  sc_timeline_draw (s, out, 0, FALSE);
   g_auto (GStrv) lines = g_strsplit (out->str, "\n", 2);
   ck_assert_msg (g_str_has_suffix (lines[0], "7===~~~~~~###|") || g_str_has_suffix (lines[0], "7===~~~~~###|"), "%s", lines[0]);
   ck_assert_ptr_nonnull (strstr (out->str, "~ exposed communication"));
@@ -501,6 +501,26 @@ assert_lines_fit (const char *text, gsize width)
     }
 }
 
+/* What is left of a drawing in colour without its escapes is the drawing; forward, backward and weight gradients are of three colours. */
+START_TEST (colour_changes_nothing_but_colour)
+{
+  ScSummary *s = make (_i);
+  g_autoptr (GString) plain = g_string_new (NULL);
+  g_autoptr (GString) bare = g_string_new (NULL);
+  g_autoptr (GString) coloured = g_string_new (NULL);
+  sc_timeline_draw (s, plain, 0, FALSE);
+  sc_timeline_draw (s, coloured, 0, TRUE);
+  for (const char *c = coloured->str; *c != '\0'; c++)
+    if (*c == '\x1b')
+      c = strchr (c, 'm');
+    else
+      g_string_append_c (bare, *c);
+  ck_assert_str_eq (bare->str, plain->str);
+  ck_assert_ptr_nonnull (strstr (coloured->str, "\x1b[0m|"));
+  fake_summary_free (s);
+}
+END_TEST
+
 START_TEST (timelines_keep_their_width_and_have_a_row_per_stage)
 {
   static const guint widths[] = { 0, 1, 40, 79, 100, 160, 1000 };
@@ -508,7 +528,7 @@ START_TEST (timelines_keep_their_width_and_have_a_row_per_stage)
   for (guint i = 0; i < G_N_ELEMENTS (widths); i++)
     {
       g_autoptr (GString) out = g_string_new (NULL);
-      sc_timeline_draw (s, out, widths[i]);
+      sc_timeline_draw (s, out, widths[i], FALSE);
       assert_lines_fit (out->str, MAX (100, widths[i]));
       guint rows = 0;
       g_auto (GStrv) lines = g_strsplit (out->str, "\n", -1);
@@ -1029,6 +1049,7 @@ main (void)
   tcase_add_test (timeline, an_interleaved_timeline_names_the_chunks);
   tcase_add_test (timeline, a_narrow_timeline_shows_directions_instead_of_numbers);
   tcase_add_test (timeline, a_timeline_marks_communication_and_the_optimizer);
+  tcase_add_loop_test (timeline, colour_changes_nothing_but_colour, 0, LARGE);
   tcase_add_loop_test (heavy (suite), timelines_keep_their_width_and_have_a_row_per_stage, 0, N_FAKES);
   tcase_add_loop_test (timeline, segments_tile_the_step, 0, LARGE);
   suite_add_tcase (suite, timeline);
